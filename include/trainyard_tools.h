@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Public header of libtrainyard-tools: specification files, built-in data, results database,
+ * reports. It needs cJSON, SQLite and GSL and is therefore distributed under GPL-3 as a whole;
+ * programs that only predict link libtrainyard (MIT) and trainyard.h alone.
+ */
+#ifndef TRAINYARD_TOOLS_H
+#define TRAINYARD_TOOLS_H
+
+#include "trainyard.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- specification files ------------------------------------------------------------------
+ * Every reader: returns TY_OK, TY_ERR_IO, TY_ERR_INPUT or TY_ERR_UNSUPPORTED with "file: field" in
+ * error.where and the legal values in error.text; never crashes on any bytes; refuses files over
+ * 64 MiB, nesting over 64 levels, NaN and numbers outside double. Unknown keys of a HuggingFace
+ * config are ignored; an unknown key of our own formats is an error. Thread-safe. */
+
+/* Model: a built-in name ("llama3-70b") or the path of a HuggingFace config.json. */
+TY_API TY_MUST_CHECK ty_status ty_model_load(const char *name_or_path, struct ty_model *out,
+                                             struct ty_error *error);
+/* Cluster: a built-in name ("dgx-h100") or a path; "gpu" in it is a built-in name or an object. */
+TY_API TY_MUST_CHECK ty_status ty_cluster_load(const char *name_or_path, struct ty_cluster *out,
+                                               struct ty_error *error);
+TY_API TY_MUST_CHECK ty_status ty_gpu_load(const char *name_or_path, struct ty_gpu *out,
+                                           struct ty_error *error);
+TY_API TY_MUST_CHECK ty_status ty_plan_load(const char *path, struct ty_plan *out,
+                                            struct ty_error *error);
+/* Profile: name_or_path NULL or "preset" layers the built-in constants of the cluster's GPU arch,
+ * then of the stack (NULL = "generic"). */
+TY_API TY_MUST_CHECK ty_status ty_profile_load(const char *name_or_path, const char *stack,
+                                               const struct ty_cluster *cluster,
+                                               struct ty_profile *out, struct ty_error *error);
+
+/* The same from text in memory; `origin` names it in errors. */
+TY_API TY_MUST_CHECK ty_status ty_model_parse(const char *text, size_t bytes, const char *origin,
+                                              struct ty_model *out, struct ty_error *error);
+TY_API TY_MUST_CHECK ty_status ty_spec_parse(enum ty_kind kind, const char *text, size_t bytes,
+                                             const char *origin, void *out, struct ty_error *error);
+
+/* Sets one field by its path ("network.nic") from text with a unit ("400 Gb/s"). For a model the
+ * paths are the names that `trainyard show model` prints ("hidden", "layers", "kinds[0].ffn"). */
+TY_API TY_MUST_CHECK ty_status ty_field_set(enum ty_kind kind, void *value, const char *path,
+                                            const char *text, struct ty_error *error);
+/* Parses "400 Gb/s", "80 GiB", "14 us", "989 Tflop/s", "700 W", plain numbers where the unit is
+ * a count or ratio. */
+TY_API TY_MUST_CHECK ty_status ty_quantity_parse(const char *text, enum ty_unit unit, double *out,
+                                                 struct ty_error *error);
+/* Human form with a unit: "50 GB/s", "80 GiB". returns out. */
+TY_API const char *ty_quantity_text(double value, enum ty_unit unit, char *out, size_t bytes);
+
+/* Canonical JSON of an input (readable back by the reader of its kind); free with ty_text_free.
+ * For a model: our own form, which ty_model_load also accepts. NULL when out of memory. */
+TY_API char *ty_spec_write(enum ty_kind kind, const void *value);
+TY_API void ty_text_free(char *text);
+
+/* Built-in names of a kind, sorted; index 0.. until NULL. */
+TY_API const char *ty_builtin_name(enum ty_kind kind, size_t index);
+
+/* ---- store: one SQLite file holds one study ------------------------------------------------ */
+
+typedef struct ty_store ty_store;
+
+/* Opens or creates. WAL on local disks, rollback journal on network file systems. A file that is
+ * not a study is refused. */
+TY_API TY_MUST_CHECK ty_status ty_store_open(const char *path, bool read_only, ty_store **out,
+                                             struct ty_error *error);
+TY_API void ty_store_close(ty_store *store); /* commits what is pending; accepts NULL */
+
+struct ty_study {
+    const char *command; /* the command line, for the record */
+    const struct ty_model *model;
+    const struct ty_cluster *cluster;
+    const struct ty_profile *profile;
+};
+/* Starts a study: its inputs with their content hash, versions. */
+TY_API TY_MUST_CHECK ty_status ty_store_begin(ty_store *store, const struct ty_study *study,
+                                              int64_t *study_id, struct ty_error *error);
+/* One row of `prediction` with its breakdown and plan; batched, 4096 rows a transaction. */
+TY_API TY_MUST_CHECK ty_status ty_store_add_score(ty_store *store, int64_t study_id,
+                                                  const struct ty_score *score,
+                                                  struct ty_error *error);
+/* A full prediction: row, breakdown, memory of every stage, groups, notes. */
+TY_API TY_MUST_CHECK ty_status ty_store_add_prediction(ty_store *store, int64_t study_id,
+                                                       const struct ty_prediction *prediction,
+                                                       struct ty_error *error);
+TY_API TY_MUST_CHECK ty_status ty_store_add_rejections(ty_store *store, int64_t study_id,
+                                                       const uint64_t rejected[TY_N_REJECTS],
+                                                       struct ty_error *error);
+TY_API TY_MUST_CHECK ty_status ty_store_flush(ty_store *store, struct ty_error *error);
+
+/* ---- report ------------------------------------------------------------------------------- */
+
+/* Draws the studies of a database into a folder: index.html (self-contained), each plot as SVG and
+ * PNG with its .gp script and data. Without gnuplot: data and scripts, and n_plots = 0.
+ * returns TY_ERR_INPUT when the database holds no prediction. */
+TY_API TY_MUST_CHECK ty_status ty_report_write(const char *db_path, const char *out_folder,
+                                               uint32_t *n_plots, struct ty_error *error);
+
+/* JSON of a prediction (the keys of `predict --json`) or of a search; free with ty_text_free. */
+TY_API char *ty_prediction_json(const struct ty_prediction *prediction,
+                                const struct ty_profile *profile);
+TY_API char *ty_search_json(const struct ty_search_result *result, const struct ty_search *search);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Collectives (handbook 5, ACCURACY 1.5): isolated time, and the same thing as a flow for the
+ * engine: a latency phase, then `payload` bytes of work at a cap, with bytes per link class per
+ * byte of payload. Alone, the flow takes exactly collective_time_s.
+ */
+#ifndef MODELS_COLLECTIVES_H
+#define MODELS_COLLECTIVES_H
+
+#include "models/grid.h"
+
+enum collective_op {
+    COLLECTIVE_ALL_REDUCE,
+    COLLECTIVE_ALL_GATHER,
+    COLLECTIVE_REDUCE_SCATTER,
+    COLLECTIVE_ALL_TO_ALL,
+    COLLECTIVE_SEND
+};
+
+struct collective {
+    enum collective_op op;
+    double payload_bytes; /* AR input; AG output; RS input; A2A send buffer per rank; message */
+    struct group_shape shape;
+    double remote_copies; /* A2A: copies that really cross domains / naive (dedup); 0 = 1 */
+    double local_copies;  /* A2A: copies inside the domain / naive; 0 = 1 */
+};
+
+struct collective_flow {
+    double latency_s, work_bytes, cap_bytes_per_s; /* work = payload */
+    double bytes_per_work[N_LINKS];                /* per direction, on one rank's own link */
+};
+
+/* nccl-tests bus bandwidth factor: AR 2(n-1)/n; AG, RS, A2A (n-1)/n; send 1. */
+double collective_busbw_factor(enum collective_op op, uint32_t n);
+/* 0 for a group of one or an empty payload. */
+double collective_time_s(const struct setting *setting, const struct collective *collective);
+void collective_as_flow(const struct setting *setting, const struct collective *collective,
+                        struct collective_flow *out);
+/* Two-level all-reduce bracket of handbook 5.4: perfect pipelining and strictly serial. */
+void collective_two_level_s(double payload_bytes, uint32_t per_node, uint32_t nodes,
+                            double nic_bytes_per_s, double intra_busbw_bytes_per_s, double *low_s,
+                            double *high_s);
+
+#endif

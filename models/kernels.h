@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Time of one GPU kernel (handbook 4, ACCURACY 1.1-1.4), undisturbed. In order of trust: measured
+ * record, interpolation, fitted form, spec sheet; today: the form with the profile's constants.
+ */
+#ifndef MODELS_KERNELS_H
+#define MODELS_KERNELS_H
+
+#include "models/setting.h"
+
+enum kernel_op { KERNEL_GEMM, KERNEL_GROUPED_GEMM, KERNEL_ATTENTION, KERNEL_BYTES };
+
+struct kernel {
+    enum kernel_op op;
+    enum ty_part part; /* gemm, attention, memory_bound: where its time is booked */
+    const char *name;  /* "qkv", "fc1", ...: constant text */
+    enum ty_precision precision;
+    /* GEMM: C[m,n] = A[m,k] B[k,n], `groups` of them in one launch */
+    double m, n, k, groups;
+    bool accumulate; /* fp32 accumulation into main gradients: 8 B per element of C */
+    bool backward;   /* dgrad, wgrad or attention backward */
+    /* attention: sequences * heads blocks over `seq` queries */
+    double batch_heads, seq, head_dim;
+    /* counted work: what MFU divides by, what the kernel executes, what it moves */
+    double flop_model, flop_hw, bytes;
+};
+
+/* Fills flop and ideal bytes of a GEMM (handbook 1.5). */
+void kernel_gemm(struct kernel *out, const char *name, enum ty_precision precision, double m,
+                 double n, double k);
+
+/* Seconds, >= the profile's kernel floor; 0 for an empty kernel. */
+double kernel_time_s(const struct setting *setting, const struct kernel *kernel);
+
+/* Tile and wave quantisation (4.2): share of the machine's tiles that do useful work for an
+ * m x n output in tiles of tile_m x tile_n on `sms`. */
+double kernel_tile_ratio(double m, double n, double tile_m, double tile_n, uint32_t sms);
+
+/* Sustained flop/s of large GEMMs: peak * profile ratio * clock and power derating. */
+double kernel_sustained_flop_per_s(const struct setting *setting, enum ty_precision precision);
+double kernel_mem_bytes_per_s(const struct setting *setting);
+
+#endif

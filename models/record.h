@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Layer records: a layer pass is run once through the engine, kernel by kernel, with its
+ * collectives on their own stream and the host issuing ahead, and kept. The value is a pure
+ * function of its key, so a cache changes no answer.
+ */
+#ifndef MODELS_RECORD_H
+#define MODELS_RECORD_H
+
+#include "models/layer.h"
+#include "sim/engine.h"
+
+struct record {
+    double time_s;             /* undisturbed, host issuing far enough ahead */
+    double part_s[TY_N_PARTS]; /* busy kernels by kind and exposed collectives; adds up to time_s */
+    double host_s;             /* time the host needs to issue it */
+    double busy_s;             /* compute stream busy: the bound may count only this */
+    double link_bytes[N_LINKS]; /* moved by the layer's own collectives, one rank, one direction */
+    double flop_model, flop_hw;
+};
+
+struct record_cache;
+ty_status record_cache_create(const struct ty_allocator *allocator, struct record_cache **out);
+void record_cache_destroy(struct record_cache *cache);
+void record_cache_clear(struct record_cache *cache);
+
+/* The record of one pass; computed on first use of its key. The pointer lives until the cache is
+ * cleared. engine: scratch, reset by this function. */
+ty_status record_get(struct record_cache *cache, struct engine *engine,
+                     const struct setting *setting, const struct ty_plan *plan,
+                     enum layer_what what, uint32_t kind, enum layer_phase phase,
+                     const struct record **out);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One optimizer step: bound and simulation with one representative rank per pipeline stage.
+ */
+#ifndef MODELS_STEP_H
+#define MODELS_STEP_H
+
+#include "models/layout.h"
+#include "models/pipeline.h"
+#include "models/record.h"
+
+struct step_result {
+    double time_s;
+    double breakdown_s[TY_N_PARTS]; /* timeline of the busiest stage; adds up to time_s */
+    double bubble_ratio;
+    double flop_hw_per_gpu; /* executed in the step, mean over stages */
+    uint32_t busiest_stage;
+    uint64_t n_events;
+};
+
+struct step; /* scratch and the last simulated graph: engine, record cache, arrays */
+ty_status step_create(const struct ty_allocator *allocator, struct step **out);
+void step_destroy(struct step *step);
+
+/* Lower bound in closed form (DESIGN 4, rung 2): the largest, over stages, of micro-batches x
+ * undisturbed busy time, plus the shortest fill and drain any order allows, plus the optimizer. */
+ty_status step_bound(struct step *step, const struct setting *setting, const struct ty_plan *plan,
+                     const struct slot *slots, double *bound_s);
+/* Discrete-event simulation (rung 3). */
+ty_status step_simulate(struct step *step, const struct setting *setting,
+                        const struct ty_plan *plan, const struct slot *slots,
+                        const struct ty_options *options, struct step_result *out,
+                        struct ty_error *error);
+/* Tasks of the last simulation. */
+void step_trace(const struct step *step, ty_trace_fn *fn, void *user);
+
+#endif
