@@ -330,7 +330,7 @@ enum ty_overlap { /* bits of plan.overlap; TY_OVERLAP_GIVEN marks that the calle
                   TY_OVERLAP_PP = 8,
                   TY_OVERLAP_CP = 16,
                   TY_OVERLAP_EP = 32,
-                  TY_OVERLAP_GIVEN = 1u << 31
+                  TY_OVERLAP_GIVEN = 1 << 30
 };
 
 /* How a model is laid on a cluster. G = tp*cp*dp*pp = etp*ep*edp*pp. */
