@@ -32,7 +32,7 @@ __attribute__((unused)) static bool near(double got, double want, double relativ
     ok(good, "%s", what);
     if (!good)
         printf("#   got %.17g, want %.17g (relative error %.3g, allowed %.3g)\n", got, want,
-               want != 0.0 ? fabs(got / want - 1.0) : INFINITY, relative);
+               want != 0.0 ? fabs(got / want - 1.0) : (double)INFINITY, relative);
     return good;
 }
 
