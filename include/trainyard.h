@@ -93,6 +93,7 @@ enum ty_field_type {
     TY_FIELD_U64,    /* uint64_t          default 0   */
     TY_FIELD_ENUM,   /* int (an enum)     default 0, names[0] is "auto" or "" */
     TY_FIELD_FLAGS,  /* uint32_t bit mask default 0; bit i is names[i] */
+    TY_FIELD_BOOL,   /* bool              default false */
     TY_FIELD_TEXT    /* char[size]        default "" */
 };
 
@@ -215,7 +216,8 @@ enum ty_norm { TY_NORM_RMS, TY_NORM_LAYER, TY_NORM_LAYER_NO_BIAS };
 struct ty_layer_kind {
     int attention; /* enum ty_attention */
     uint32_t n_heads, n_kv_heads, head_dim;
-    uint32_t window_tokens; /* sliding window; 0 = full causal */
+    uint32_t window_tokens; /* keys a token sees at most, itself included; 0 = full causal */
+    bool window_chunked;    /* the windows are disjoint chunks (Llama 4), not sliding */
     /* MLA: low-rank query (0 = direct) and key/value, per-head dimensions; n_heads as above */
     uint32_t q_lora_rank, kv_lora_rank, qk_nope_dim, qk_rope_dim, v_head_dim;
     int qk_norm;                                                /* enum ty_qk_norm */
@@ -226,7 +228,7 @@ struct ty_layer_kind {
     uint32_t n_experts, top_k, expert_ffn, shared_ffn; /* shared_ffn: all shared experts together */
     bool router_bias, expert_bias, shared_gate;
     uint32_t n_groups, group_limit; /* group-limited routing: at most group_limit of n_groups */
-    uint32_t n_norms;               /* hidden-size norms in the layer: 1, 2 or 4 */
+    uint32_t n_norms;               /* hidden-size norms in the layer: 0 to 4 */
 };
 
 struct ty_model {
@@ -253,8 +255,10 @@ struct ty_params {
     double active;              /* total minus routed experts a token does not use */
     double mtp;                 /* all MTP modules without their own embedding and head */
     double layer[TY_MAX_KINDS]; /* one layer of each kind */
-    double attention[TY_MAX_KINDS], mlp[TY_MAX_KINDS]; /* its matrices and biases, no norms */
-    double expert[TY_MAX_KINDS];                       /* one routed expert */
+    /* its matrices and biases; MLA with its two inner norms, no other norm */
+    double attention[TY_MAX_KINDS], mlp[TY_MAX_KINDS];
+    double expert[TY_MAX_KINDS];  /* one routed expert */
+    double adapter[TY_MAX_KINDS]; /* LoRA adapters of one layer, not in any figure above */
 };
 
 /* returns TY_OK, TY_ERR_RANGE (error names the field) for a model no decoder can have */
