@@ -92,7 +92,7 @@ enum ty_field_type {
     TY_FIELD_U32,    /* uint32_t          default 0   */
     TY_FIELD_U64,    /* uint64_t          default 0   */
     TY_FIELD_ENUM,   /* int (an enum)     default 0, names[0] is "auto" or "" */
-    TY_FIELD_FLAGS,  /* uint32_t bit mask default 0; bit i is names[i] */
+    TY_FIELD_FLAGS,  /* uint32_t bit mask default 0; bit i is names[i]; max is set when given */
     TY_FIELD_BOOL,   /* bool              default false */
     TY_FIELD_TEXT    /* char[size]        default "" */
 };
@@ -116,7 +116,7 @@ struct ty_field {
     enum ty_unit unit;
     size_t offset, size;      /* place in the struct */
     double min, max;          /* admissible range of a given (non-default) number, inclusive */
-    const char *const *names; /* TY_FIELD_ENUM, TY_FIELD_FLAGS: NULL-terminated */
+    const char *const *names; /* TY_FIELD_ENUM, TY_FIELD_FLAGS: NULL-terminated; "" is a gap */
     const char *help;         /* meaning, unit, default: one line */
 };
 
@@ -378,7 +378,9 @@ struct ty_profile {
     double gemm_wave_loss;       /* share of the last partial wave really lost, 0..1 */
     double gemm_backward;        /* time of dgrad/wgrad over forward at equal shape */
     double grouped_gemm_ratio;   /* rate of the grouped expert GEMM over a dense one */
-    double attention_flop_per_s; /* causal-normalised forward rate, head_dim 128, long sequence */
+    double attention_ratio;      /* flash forward over 16-bit peak: causal flop, head_dim 128 */
+    double attention_fa2_ratio;  /* the same with FlashAttention-2 kernels */
+    double attention_flop_per_s; /* that rate; default: ratio x peak of the GPU */
     double attention_half_seq;   /* sequence length at which half of it is reached */
     double attention_backward;   /* inefficiency of backward on top of its 2.5x flop */
     double mem_ratio;            /* achieved / spec memory bandwidth */
@@ -386,7 +388,8 @@ struct ty_profile {
     double launch_issue_s;       /* host time to issue one kernel, eager */
     double clock_ratio;          /* sustained clock against the class reference */
     /* fabric: collectives */
-    double allreduce_busbw_bytes_per_s, allgather_busbw_bytes_per_s; /* inside a domain */
+    double allreduce_ratio, allgather_ratio; /* bus bandwidth in a domain over the link rate */
+    double allreduce_busbw_bytes_per_s, allgather_busbw_bytes_per_s; /* default: ratio x link */
     double alltoall_ratio;         /* all-to-all over all-gather bus bandwidth */
     double collective_latency_s;   /* floor of a collective inside a domain */
     double latency_growth;         /* relative growth per doubling of nodes */
@@ -405,6 +408,7 @@ struct ty_profile {
     double micro_fixed_s;      /* per micro-batch and stage */
     double jitter_ratio;       /* compute slowdown per doubling of the GPU count */
     double optimizer_ratio;    /* optimizer time over its memory-traffic minimum */
+    uint32_t flash_version;    /* 2: attention_fa2_ratio; default: the fastest kernels */
     /* memory */
     double runtime_bytes; /* context, kernels, communicators */
     double usable_ratio;  /* share of device memory a plan may fill: above it "tight" */
