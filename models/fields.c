@@ -6,6 +6,8 @@
  */
 #include "models/fields.h"
 
+#include "sim/error.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -87,7 +89,8 @@ static const char *const norm_names[] = {"rms", "layer", "layer_no_bias", NULL};
         DOUBLE(S, G pcie_bytes_per_s, P "pcie", BYTES_PER_S, 1e6, 1e16,                            \
                "host link, one direction; default 31 GB/s (PCIe 4 x16)"),                          \
         DOUBLE(S, G boost_hz, P "boost", HZ, 1e6, 1e11, "boost clock; only for the record"),       \
-        DOUBLE(S, G tdp_w, P "tdp", W, 1, 1e5, "thermal design power; without it no power limit"), \
+        DOUBLE(S, G tdp_w, P "tdp", W, 1, 1e5,                                                     \
+               "thermal design power; default 500 W and then no power limit"),                     \
         U32(S, G sms, P "sms", COUNT, 1, 65536,                                                    \
             "SMs or compute units; default 128: wave quantisation is then a guess")
 
@@ -368,4 +371,64 @@ void ty_init(enum ty_kind kind, void *value)
     for (size_t i = 0; i < n; i++)
         if (fields[i].type == TY_FIELD_DOUBLE)
             *(double *)((char *)value + fields[i].offset) = (double)NAN;
+}
+
+const struct ty_field *fields_find(const struct ty_field *fields, size_t n, const char *path)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(fields[i].path, path) == 0)
+            return &fields[i];
+    return NULL;
+}
+
+const char *fields_enum_name(const struct ty_field *field, int value)
+{
+    for (int i = 0; field->names[i]; i++)
+        if (i == value)
+            return field->names[i][0] || i == 0 ? field->names[i] : NULL;
+    return NULL;
+}
+
+static ty_status check_number(const struct ty_field *field, double value, struct ty_error *error)
+{
+    if (value >= field->min && value <= field->max)
+        return TY_OK;
+    return error_set(error, TY_ERR_RANGE, field->path, "is %.9g; legal: %.9g to %.9g", value,
+                     field->min, field->max);
+}
+
+static ty_status check_field(const struct ty_field *field, const char *at, struct ty_error *error)
+{
+    double number;
+    uint32_t count;
+    int choice;
+    switch (field->type) {
+    case TY_FIELD_DOUBLE:
+        memcpy(&number, at, sizeof number);
+        return isnan(number) ? TY_OK : check_number(field, number, error);
+    case TY_FIELD_U32:
+        memcpy(&count, at, sizeof count);
+        return count == 0 ? TY_OK : check_number(field, count, error);
+    case TY_FIELD_ENUM:
+        memcpy(&choice, at, sizeof choice);
+        if (fields_enum_name(field, choice))
+            return TY_OK;
+        return error_set(error, TY_ERR_RANGE, field->path, "has no choice number %d", choice);
+    case TY_FIELD_TEXT:
+        if (memchr(at, '\0', field->size))
+            return TY_OK;
+        return error_set(error, TY_ERR_RANGE, field->path, "is not a terminated text");
+    default:
+        return TY_OK;
+    }
+}
+
+ty_status fields_check(enum ty_kind kind, const void *value, struct ty_error *error)
+{
+    size_t n;
+    const struct ty_field *fields = ty_fields(kind, &n);
+    ty_status status = TY_OK;
+    for (size_t i = 0; i < n && status == TY_OK; i++)
+        status = check_field(&fields[i], (const char *)value + fields[i].offset, error);
+    return status;
 }

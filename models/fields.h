@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Field table of a layer kind, which the public tables do not hold: a model has many of them. */
+ * The table of a layer kind, which the public tables do not hold (a model has many of them), and
+ * the check of a whole struct against its table. */
 #ifndef MODELS_FIELDS_H
 #define MODELS_FIELDS_H
 
@@ -7,5 +8,14 @@
 
 /* Fields of struct ty_layer_kind; paths are relative to it ("heads", "ffn"). */
 const struct ty_field *fields_layer_kind(size_t *n);
+
+/* Every field that is not at its default marker lies in its range; a double is never infinite.
+ * returns TY_OK, TY_ERR_RANGE with the path and the legal range. */
+ty_status fields_check(enum ty_kind kind, const void *value, struct ty_error *error);
+
+/* The row of a path in a table; NULL when there is none. */
+const struct ty_field *fields_find(const struct ty_field *fields, size_t n, const char *path);
+/* Chosen name of an enum value, NULL when the value has none. */
+const char *fields_enum_name(const struct ty_field *field, int value);
 
 #endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Missing constants of a profile: generic priors, of no machine in particular, each with the place
+ * it is from. "seed" is the value or prior of the public fit over 639 published runs (ACCURACY 3).
+ */
+#include "models/fields.h"
+#include "models/setting.h"
+#include "sim/error.h"
+
+#include <math.h>
+
+/* clang-format off */
+static const struct {
+    size_t offset;
+    double value;
+} priors[] = {
+#define PRIOR(member, value) {offsetof(struct ty_profile, member), value}
+    PRIOR(gemm_ratio_16, 0.70),         /* MAMF 0.73 to 0.87 less the sustained clock, 4.1 */
+    PRIOR(gemm_ratio_8, 0.60),          /* seed prior 0.42 to 0.70 */
+    PRIOR(gemm_ratio_4, 0.50),          /* seed prior */
+    PRIOR(gemm_k0, 150.0),              /* seed prior; handbook 4.2 "a few hundred" */
+    PRIOR(gemm_wave_loss, 0.5),         /* seed prior */
+    PRIOR(gemm_backward, 1.05),         /* seed prior */
+    PRIOR(grouped_gemm_ratio, 0.85),    /* seed prior */
+    PRIOR(attention_ratio, 0.55),       /* FA3 0.65, FA2 on A100 0.64, 4.3, less fitted 0.65..1 */
+    PRIOR(attention_half_seq, 600.0),   /* seed, devices: 300 to 900 */
+    PRIOR(attention_backward, 1.25),    /* seed prior */
+    PRIOR(mem_ratio, 0.82),             /* seed prior; 4.4: 0.85 to 0.92 for long streams */
+    PRIOR(kernel_floor_s, 3e-6),        /* 4.5: launch 2 to 4 us */
+    PRIOR(launch_issue_s, 7e-6),        /* 4.5: eager 5 to 10 us (low confidence) */
+    PRIOR(clock_ratio, 1.0),
+    PRIOR(allreduce_ratio, 0.8),        /* 5.3: 235/300, 482/450 with NVLS, 846/900 */
+    PRIOR(allgather_ratio, 0.72),       /* seed, devices: 223/300, 360/450, 650/900 */
+    PRIOR(alltoall_ratio, 0.85),        /* seed prior */
+    PRIOR(collective_latency_s, 25e-6), /* seed, devices: 17 to 34 us */
+    PRIOR(latency_growth, 1.5),         /* ACCURACY 1.5 */
+    PRIOR(ramp_bytes, 12e6),            /* seed, devices: 8 to 20 MB */
+    PRIOR(ramp_ratio, 0.5),             /* seed prior */
+    PRIOR(p2p_latency_s, 25e-6),        /* ACCURACY 1.5 */
+    PRIOR(slow_compute_scaleup, 0.15),  /* 5.8 */
+    PRIOR(slow_compute_nic, 0.05),      /* 5.8 */
+    PRIOR(slow_comm, 0.05),             /* 5.8 */
+    PRIOR(elementwise_ratio, 1.3),      /* seed, preset */
+    PRIOR(cast_ratio, 1.0),             /* seed prior */
+    PRIOR(host_layer_s, 250e-6),        /* seed, preset */
+    PRIOR(host_tp_growth, 0.05),        /* seed prior */
+    PRIOR(tp_overlap_exposed, 0.4),     /* seed prior */
+    PRIOR(step_fixed_s, 0.015),         /* seed prior */
+    PRIOR(micro_fixed_s, 0.001),        /* seed prior */
+    PRIOR(jitter_ratio, 0.003),         /* seed prior */
+    PRIOR(optimizer_ratio, 1.0),        /* fused Adam */
+    PRIOR(runtime_bytes, 1610612736.0), /* 3.5: context 0.5 to 1.8 GiB and communicators */
+    PRIOR(usable_ratio, 0.94),          /* 3.5 */
+#undef PRIOR
+};
+/* clang-format on */
+
+/* Share of NIC line rate collectives reach. source: seed, fitted 0.96, 0.87, 0.57 */
+static double nic_ratio_of(int fabric)
+{
+    switch (fabric) {
+    case TY_FABRIC_OMNIPATH:
+        return 0.57;
+    case TY_FABRIC_INFINIBAND:
+        return 0.96;
+    default:
+        return 0.87;
+    }
+}
+
+static uint32_t fill_priors(struct ty_profile *profile)
+{
+    uint32_t n_missing = 0;
+    for (size_t i = 0; i < sizeof priors / sizeof *priors; i++) {
+        double *value = (double *)(void *)((char *)profile + priors[i].offset);
+        if (!isnan(*value))
+            continue;
+        *value = priors[i].value;
+        n_missing++;
+    }
+    return n_missing;
+}
+
+/* Rates that a profile may give as measured, or as a share of the machine's own figures. */
+static void fill_rates(struct ty_profile *profile, const struct ty_cluster *cluster)
+{
+    if (isnan(profile->nic_ratio))
+        profile->nic_ratio = nic_ratio_of(cluster->fabric);
+    if (isnan(profile->attention_fa2_ratio))
+        profile->attention_fa2_ratio = profile->attention_ratio;
+    if (isnan(profile->attention_flop_per_s))
+        profile->attention_flop_per_s =
+            (profile->flash_version == 2 ? profile->attention_fa2_ratio
+                                         : profile->attention_ratio) *
+            fmax(cluster->gpu.bf16_flop_per_s, cluster->gpu.fp16_flop_per_s);
+    if (isnan(profile->allreduce_busbw_bytes_per_s))
+        profile->allreduce_busbw_bytes_per_s =
+            profile->allreduce_ratio * cluster->scaleup_bytes_per_s;
+    if (isnan(profile->allgather_busbw_bytes_per_s))
+        profile->allgather_busbw_bytes_per_s =
+            profile->allgather_ratio * cluster->scaleup_bytes_per_s;
+}
+
+ty_status profile_resolve(const struct ty_profile *in, const struct ty_cluster *cluster,
+                          struct ty_profile *out, struct notes *notes, struct ty_error *error)
+{
+    ty_status status = fields_check(TY_KIND_PROFILE, in, error);
+    if (status != TY_OK)
+        return status;
+    struct ty_profile profile = *in;
+    uint32_t n_missing = fill_priors(&profile);
+    fill_rates(&profile, cluster);
+    if (n_missing > 0)
+        notes_add(notes, TY_NOTE_UNCALIBRATED, NULL, "profile constants",
+                  "not in the profile; generic priors were used", "%u missing", n_missing);
+    if (!profile.calibrated)
+        notes_add(notes, TY_NOTE_UNCALIBRATED, NULL, "profile",
+                  "constants from public figures, not measured on this machine", "%s",
+                  profile.name[0] ? profile.name : "generic");
+    *out = profile;
+    return TY_OK;
+}
