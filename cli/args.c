@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT
+ * The command-line parser: reads the option table and the field table of a plan, so a flag that is
+ * not in a table cannot exist. Knows nothing of what an option means. */
+#include "cli/cli.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Named in the design and not built yet: refused by name rather than as a typing error. */
+static const char *const later_options[] = {"framework", "trace",     "objective", "shard",
+                                            "resume",    "keep-plan", "offload",   NULL};
+
+/* Edit distance of two short words, by the usual table kept one row at a time. */
+static uint32_t edit_distance(const char *a, const char *b)
+{
+    uint32_t row[64];
+    size_t n = strlen(b);
+    if (n >= sizeof row / sizeof row[0])
+        return UINT32_MAX;
+    for (uint32_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (uint32_t i = 1; a[i - 1]; i++) {
+        uint32_t diagonal = row[0];
+        row[0] = i;
+        for (uint32_t j = 1; j <= n; j++) {
+            uint32_t best = diagonal + (a[i - 1] != b[j - 1]);
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[n];
+}
+
+void cli_guess_offer(struct cli_guess *guess, const char *candidate)
+{
+    uint32_t distance = edit_distance(guess->word, candidate);
+    uint32_t limit = strlen(guess->word) <= 3 ? 1 : 2;
+    if (distance > limit || (*guess->best && distance >= guess->distance))
+        return;
+    snprintf(guess->best, sizeof guess->best, "%s", candidate);
+    guess->distance = distance;
+}
+
+const char *cli_flag_name(const struct ty_field *field, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "%s", field->path);
+    for (char *c = out; *c; c++)
+        if (*c == '_')
+            *c = '-';
+    return out;
+}
+
+bool cli_field_is_switch(const struct ty_field *field)
+{
+    const char *const *names = field->names;
+    return field->type == TY_FIELD_ENUM && names[0] && strcmp(names[0], "auto") == 0 && names[1] &&
+           strcmp(names[1], "off") == 0 && names[2] && strcmp(names[2], "on") == 0 && !names[3];
+}
+
+static ty_status parse_unsigned(const char *name, const char *text, uint64_t max, uint64_t *out,
+                                struct ty_error *error)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno || value > max)
+        return cli_refuse(error, name, "\"%s\" is not a whole number from 0 to %llu", text,
+                          (unsigned long long)max);
+    *out = value;
+    return TY_OK;
+}
+
+static ty_status add_setting(struct cli_args *args, enum ty_kind kind, const char *path,
+                             const char *text, struct ty_error *error)
+{
+    if (args->n_settings == CLI_MAX_SETTINGS)
+        return cli_refuse(error, path, "more than %d fields are set", CLI_MAX_SETTINGS);
+    args->settings[args->n_settings++] = (struct cli_setting){kind, path, text, path};
+    return TY_OK;
+}
+
+/* PATH=VALUE with PATH = kind.field */
+static ty_status parse_set(struct cli_args *args, const char *text, struct ty_error *error)
+{
+    static const struct {
+        const char *prefix;
+        enum ty_kind kind;
+    } kinds[] = {{"model.", TY_KIND_MODEL},
+                 {"cluster.", TY_KIND_CLUSTER},
+                 {"plan.", TY_KIND_PLAN},
+                 {"profile.", TY_KIND_PROFILE},
+                 {"gpu.", TY_KIND_GPU}};
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text)
+        return cli_refuse(error, "--set", "\"%s\" is not PATH=VALUE", text);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        size_t prefix = strlen(kinds[i].prefix);
+        if (strncmp(text, kinds[i].prefix, prefix) != 0)
+            continue;
+        size_t length = (size_t)(equals - text) - prefix;
+        if (args->n_settings == CLI_MAX_SETTINGS || length >= sizeof args->paths[0])
+            return cli_refuse(error, "--set", "\"%s\": path too long or too many settings", text);
+        char *path = args->paths[args->n_settings];
+        memcpy(path, text + prefix, length);
+        path[length] = '\0';
+        ty_status status = add_setting(args, kinds[i].kind, path, equals + 1, error);
+        args->settings[args->n_settings - 1].origin = text;
+        return status;
+    }
+    return cli_refuse(error, "--set", "\"%.*s\" must begin with model., cluster., plan., profile.",
+                      (int)(equals - text), text);
+}
+
+static ty_status store_option(struct cli_args *args, const struct cli_option *option,
+                              const char *text, struct ty_error *error)
+{
+    char *place = (char *)args + option->offset;
+    uint64_t number = 0;
+    switch (option->type) {
+    case CLI_SWITCH:
+        *(bool *)place = true;
+        return TY_OK;
+    case CLI_TEXT:
+        *(const char **)place = text;
+        return *text ? TY_OK : cli_refuse(error, option->name, "its value is empty");
+    case CLI_SET:
+        return parse_set(args, text, error);
+    case CLI_U32:
+    case CLI_U64: {
+        uint64_t max = option->type == CLI_U32 ? UINT32_MAX : UINT64_MAX;
+        ty_status status = parse_unsigned(option->name, text, max, &number, error);
+        if (status == TY_OK && option->type == CLI_U32)
+            *(uint32_t *)place = (uint32_t)number;
+        else if (status == TY_OK)
+            *(uint64_t *)place = number;
+        return status;
+    }
+    }
+    return TY_ERR_INTERNAL;
+}
+
+static ty_status refuse_unknown(const struct cli_args *args, const char *name,
+                                struct ty_error *error)
+{
+    for (const char *const *later = later_options; *later; later++)
+        if (strcmp(*later, name) == 0)
+            return cli_refuse(error, args->command->name, "--%s is not built yet", name);
+    struct cli_guess guess = {.word = name};
+    char flag[64];
+    for (const struct cli_option *option = cli_options; option->name; option++)
+        if (option->commands & args->command->bit)
+            cli_guess_offer(&guess, option->name);
+    size_t n = 0;
+    const struct ty_field *fields = ty_fields(TY_KIND_PLAN, &n);
+    for (size_t i = 0; i < n && args->command->bit & CLI_TAKES_PLAN; i++)
+        cli_guess_offer(&guess, cli_flag_name(&fields[i], flag, sizeof flag));
+    if (*guess.best)
+        return cli_refuse(error, args->command->name, "unknown option --%s; did you mean --%s?",
+                          name, guess.best);
+    return cli_refuse(error, args->command->name,
+                      "unknown option --%s; \"trainyard help %s\" lists them", name,
+                      args->command->name);
+}
+
+static const struct cli_option *find_option(const struct cli_args *args, const char *name,
+                                            char letter)
+{
+    for (const struct cli_option *option = cli_options; option->name; option++)
+        if (option->commands & args->command->bit &&
+            (name ? strcmp(option->name, name) == 0 : option->letter == letter))
+            return option;
+    return NULL;
+}
+
+static const struct ty_field *find_plan_field(const struct cli_args *args, const char *name)
+{
+    char flag[64];
+    size_t n = 0;
+    const struct ty_field *fields = ty_fields(TY_KIND_PLAN, &n);
+    for (size_t i = 0; i < n && args->command->bit & CLI_TAKES_PLAN; i++)
+        if (strcmp(cli_flag_name(&fields[i], flag, sizeof flag), name) == 0)
+            return &fields[i];
+    return NULL;
+}
+
+/* The value of an option: after '=', or the next argument. */
+static const char *take_value(struct cli_args *args, int *at, const char *inline_value)
+{
+    if (inline_value)
+        return inline_value;
+    return *at + 1 < args->argc ? args->argv[++*at] : NULL;
+}
+
+static bool is_switch_word(const char *word)
+{
+    return word &&
+           (strcmp(word, "on") == 0 || strcmp(word, "off") == 0 || strcmp(word, "auto") == 0);
+}
+
+static ty_status parse_plan_flag(struct cli_args *args, const struct ty_field *field, int *at,
+                                 const char *inline_value, struct ty_error *error)
+{
+    const char *next = *at + 1 < args->argc ? args->argv[*at + 1] : NULL;
+    const char *origin = args->argv[*at];
+    const char *value = "on";
+    if (!cli_field_is_switch(field) || inline_value || is_switch_word(next))
+        value = take_value(args, at, inline_value);
+    if (!value)
+        return cli_refuse(error, origin, "needs a value: %s", field->help);
+    ty_status status = add_setting(args, TY_KIND_PLAN, field->path, value, error);
+    if (status == TY_OK)
+        args->settings[args->n_settings - 1].origin = origin;
+    return status;
+}
+
+static ty_status parse_option(struct cli_args *args, int *at, struct ty_error *error)
+{
+    const char *word = args->argv[*at];
+    char name[64] = "";
+    const char *inline_value = NULL;
+    if (word[1] == '-') {
+        const char *equals = strchr(word, '=');
+        size_t length = equals ? (size_t)(equals - word) - 2 : strlen(word) - 2;
+        if (length < sizeof name)
+            memcpy(name, word + 2, length);
+        inline_value = equals ? equals + 1 : NULL;
+    } else if (word[2]) {
+        inline_value = word + 2;
+    }
+    const struct cli_option *option = find_option(args, word[1] == '-' ? name : NULL, word[1]);
+    if (option && option->type == CLI_SWITCH && inline_value)
+        return cli_refuse(error, word, "takes no value");
+    if (option) {
+        const char *value = option->type == CLI_SWITCH ? "" : take_value(args, at, inline_value);
+        if (!value)
+            return cli_refuse(error, word, "needs a value: %s", option->value);
+        return store_option(args, option, value, error);
+    }
+    const struct ty_field *field = word[1] == '-' ? find_plan_field(args, name) : NULL;
+    if (field)
+        return parse_plan_flag(args, field, at, inline_value, error);
+    if (word[1] == '-')
+        return refuse_unknown(args, *name ? name : word + 2, error);
+    return cli_refuse(error, args->command->name, "unknown option %s", word);
+}
+
+ty_status cli_parse(struct cli_args *args, struct ty_error *error)
+{
+    bool options = true;
+    for (int at = 2; at < args->argc; at++) {
+        const char *word = args->argv[at];
+        if (options && strcmp(word, "--") == 0) {
+            options = false;
+        } else if (options && word[0] == '-' && word[1]) {
+            ty_status status = parse_option(args, &at, error);
+            if (status != TY_OK)
+                return status;
+        } else if (args->n_words == args->command->max_words) {
+            return cli_refuse(error, args->command->name, "unexpected argument \"%s\"", word);
+        } else {
+            args->words[args->n_words++] = word;
+        }
+    }
+    return TY_OK;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of the command-line tool share: the two tables (commands, options), the parsed
+ * command line, loading of inputs, text output. A command is `int cmd_NAME(struct cli_args *)`
+ * and returns the exit status. Results go to standard output, everything else to standard error.
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "include/trainyard_tools.h"
+#include <stdio.h>
+
+enum { CLI_OK = 0, CLI_FAILED = 1, CLI_BAD_INPUT = 2, CLI_INFEASIBLE = 3 };
+
+/* ---- the command line, parsed ------------------------------------------------------------- */
+
+#define CLI_MAX_SETTINGS 256
+#define CLI_MAX_WORDS    4
+
+/* One field given by the user: `--tp 8` and `--set plan.tp=8` are the same setting. */
+struct cli_setting {
+    enum ty_kind kind;
+    const char *path, *text;
+    const char *origin; /* the argument as typed, for messages */
+};
+
+struct cli_args {
+    const struct cli_command *command;
+    const char *model, *cluster, *profile, *stack, *plan, *flops, *rung, *db, *out;
+    bool json, quiet, all, help, man;
+    uint32_t top, jobs;
+    uint64_t seed;
+    uint32_t n_words, n_settings;
+    const char *words[CLI_MAX_WORDS]; /* what is not an option: `show model NAME` */
+    struct cli_setting settings[CLI_MAX_SETTINGS];
+    char paths[CLI_MAX_SETTINGS][64]; /* storage of setting paths cut out of PATH=VALUE */
+    int argc;
+    char **argv;
+};
+
+/* ---- tables ------------------------------------------------------------------------------- */
+
+enum cli_command_bit {
+    CLI_PREDICT = 1,
+    CLI_SWEEP = 2,
+    CLI_REPORT = 4,
+    CLI_SHOW = 8,
+    CLI_LIST = 16,
+    CLI_HELP = 32,
+    CLI_VERSION = 64,
+    CLI_ANY = 127,
+    CLI_TAKES_PLAN = CLI_PREDICT | CLI_SWEEP | CLI_SHOW
+};
+
+struct cli_command {
+    const char *name, *args, *help;
+    enum cli_command_bit bit;
+    uint32_t max_words;
+    int (*run)(struct cli_args *args);
+    const char *details; /* paragraphs of the manual page, parted by newlines */
+};
+
+enum cli_option_type { CLI_SWITCH, CLI_TEXT, CLI_U32, CLI_U64, CLI_SET };
+
+struct cli_option {
+    const char *name;
+    char letter; /* 0: none */
+    enum cli_option_type type;
+    size_t offset;     /* into struct cli_args */
+    const char *value; /* name and unit of the value; NULL for a switch */
+    uint32_t commands; /* bits of enum cli_command_bit */
+    const char *help;
+};
+
+extern const struct cli_command cli_commands[]; /* ended by name NULL */
+extern const struct cli_option cli_options[];   /* ended by name NULL */
+
+const struct cli_command *cli_command_find(const char *name);
+
+/* Flag of a plan field ("moe_imbalance" -> "moe-imbalance"). returns out */
+const char *cli_flag_name(const struct ty_field *field, char *out, size_t bytes);
+/* True for a field whose values are auto, off, on: its flag may stand alone. */
+bool cli_field_is_switch(const struct ty_field *field);
+
+/* Parses argv[2..] for args->command. returns TY_OK or TY_ERR_INPUT. */
+ty_status cli_parse(struct cli_args *args, struct ty_error *error);
+
+/* The known word nearest to `word` by edit distance; best is "" when none is near. */
+struct cli_guess {
+    const char *word;
+    char best[64];
+    uint32_t distance;
+};
+void cli_guess_offer(struct cli_guess *guess, const char *candidate);
+
+/* ---- messages ----------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 3, 4))) ty_status
+cli_refuse(struct ty_error *error, const char *where, const char *format, ...);
+/* Prints the error and returns its exit status. */
+int cli_fail(const struct ty_error *error);
+__attribute__((format(printf, 1, 2))) void cli_warn(const char *format, ...);
+
+/* ---- inputs ------------------------------------------------------------------------------- */
+
+/* Model, cluster, profile and plan as the command line gives them, --set applied. */
+struct cli_inputs {
+    struct ty_model model;
+    struct ty_cluster cluster;
+    struct ty_profile profile;
+    struct ty_plan plan;
+    struct ty_space space; /* sweep only: the knobs given as lists */
+    struct ty_options options;
+};
+
+ty_status cli_load_model(const struct cli_args *args, const char *name, struct ty_model *out,
+                         struct ty_error *error);
+ty_status cli_load_cluster(const struct cli_args *args, const char *name, struct ty_cluster *out,
+                           struct ty_error *error);
+ty_status cli_load_gpu(const struct cli_args *args, const char *name, struct ty_gpu *out,
+                       struct ty_error *error);
+ty_status cli_load_profile(const struct cli_args *args, const char *name,
+                           const struct ty_cluster *cluster, struct ty_profile *out,
+                           struct ty_error *error);
+/* Plan file, then flags in the order given. */
+ty_status cli_load_plan(const struct cli_args *args, struct ty_plan *out, struct ty_error *error);
+/* All of the above, and the options; `lists`: knobs may be lists and fill `space`. */
+ty_status cli_load(const struct cli_args *args, bool lists, struct cli_inputs *out,
+                   struct ty_error *error);
+/* Names every given input of a kind that the command did not read. used: bits 1 << ty_kind */
+void cli_warn_unused(const struct cli_args *args, uint32_t used);
+
+/* "64..1024", "64..1024*2", "1,2,4,8": values in the order given. step: what a plain range counts
+ * in; it starts at the first multiple. */
+ty_status cli_values_parse(const char *text, uint32_t step, const char *where,
+                           struct ty_values *out, struct ty_error *error);
+/* Sequences a batch given in tokens comes to: "4Mtok". returns TY_ERR_INPUT unless it is one. */
+ty_status cli_batch_parse(const char *text, uint32_t seq, uint32_t *sequences,
+                          struct ty_error *error);
+bool cli_is_tokens(const char *text);
+
+/* ---- text output -------------------------------------------------------------------------- */
+
+/* "13.5 s", "120 ms", "14 us". */
+const char *cli_time_text(double seconds, char *out, size_t bytes);
+/* 1234567 -> "1,234,567" (rounded). */
+const char *cli_count_text(double value, char *out, size_t bytes);
+/* "61.3 GiB" */
+const char *cli_bytes_text(double value, char *out, size_t bytes);
+/* Prints text as a JSON string, quotes included. */
+void cli_json_string(FILE *file, const char *text);
+/* Value of a field as text: number with unit, name, list of names; "" when it is the default. */
+const char *cli_field_text(const struct ty_field *field, const void *value, char *out,
+                           size_t bytes);
+/* The layout in one line: "tp 8 pp 4 vpp 2 dp 16 mbs 1 gbs 512 seq 8192 bf16". */
+const char *cli_plan_text(const struct ty_plan *plan, char *out, size_t bytes);
+
+void cli_print_prediction(const struct ty_prediction *prediction, const struct cli_inputs *inputs);
+
+/* A bar with rate and time left on standard error, only when that is a terminal. */
+struct cli_progress {
+    bool shown;
+    double start_s, last_s;
+};
+void cli_progress_start(struct cli_progress *progress, bool quiet);
+void cli_progress_show(struct cli_progress *progress, uint64_t done, uint64_t total);
+void cli_progress_end(struct cli_progress *progress);
+
+/* ---- commands ----------------------------------------------------------------------------- */
+
+int cmd_predict(struct cli_args *args);
+int cmd_sweep(struct cli_args *args);
+int cmd_report(struct cli_args *args);
+int cmd_show(struct cli_args *args);
+int cmd_list(struct cli_args *args);
+int cmd_help(struct cli_args *args);
+int cmd_version(struct cli_args *args);
+
+/* Help of one command as text; of all when NULL. */
+void cli_print_help(const struct cli_command *command);
+
+#endif

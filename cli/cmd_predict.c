@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ * `trainyard predict`: one plan. */
+#include "cli/cli.h"
+#include <stdlib.h>
+
+static ty_status store_prediction(const struct cli_args *args, const struct cli_inputs *inputs,
+                                  const struct ty_prediction *prediction, struct ty_error *error)
+{
+    ty_store *store = NULL;
+    int64_t study_id = 0;
+    struct ty_study study = {"predict", &inputs->model, &inputs->cluster, &inputs->profile};
+    ty_status status = ty_store_open(args->db, false, &store, error);
+    if (status == TY_OK)
+        status = ty_store_begin(store, &study, &study_id, error);
+    if (status == TY_OK)
+        status = ty_store_add_prediction(store, study_id, prediction, error);
+    if (status == TY_OK)
+        status = ty_store_flush(store, error);
+    ty_store_close(store);
+    return status;
+}
+
+static int print_json(const struct ty_prediction *prediction, const struct ty_profile *profile)
+{
+    char *text = ty_prediction_json(prediction, profile);
+    if (!text) {
+        cli_warn("out of memory");
+        return CLI_FAILED;
+    }
+    printf("%s\n", text);
+    ty_text_free(text);
+    return CLI_OK;
+}
+
+static int answer(const struct cli_args *args, struct cli_inputs *inputs, ty_predictor *predictor,
+                  struct ty_error *error)
+{
+    struct ty_prediction prediction;
+    int status = CLI_OK;
+    if (ty_predictor_run(predictor, &inputs->plan, &inputs->options, &prediction, error) != TY_OK)
+        return cli_fail(error);
+    if (args->db && store_prediction(args, inputs, &prediction, error) != TY_OK)
+        status = cli_fail(error);
+    if (!args->json)
+        cli_print_prediction(&prediction, inputs);
+    else if (print_json(&prediction, &inputs->profile) != CLI_OK)
+        status = CLI_FAILED;
+    return status == CLI_OK && !prediction.feasible ? CLI_INFEASIBLE : status;
+}
+
+int cmd_predict(struct cli_args *args)
+{
+    struct ty_error error = {0};
+    struct cli_inputs *inputs = calloc(1, sizeof *inputs);
+    ty_predictor *predictor = NULL;
+    int status;
+    if (!inputs) {
+        cli_warn("out of memory");
+        return CLI_FAILED;
+    }
+    if (cli_load(args, false, inputs, &error) != TY_OK ||
+        ty_predictor_create(&inputs->model, &inputs->cluster, &inputs->profile, NULL, &predictor,
+                            &error) != TY_OK)
+        status = cli_fail(&error);
+    else
+        status = answer(args, inputs, predictor, &error);
+    ty_predictor_destroy(predictor);
+    free(inputs);
+    return status;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT
+ * `trainyard sweep`: every legal plan, ranked within each GPU count. */
+#include "cli/cli.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define TOP_OF_ONE     10 /* plans shown when one GPU count is swept */
+#define TOP_OF_SEVERAL 3
+
+struct sweep {
+    const struct cli_args *args;
+    struct cli_inputs inputs;
+    struct ty_search search;
+    struct ty_search_result result;
+    struct cli_progress progress;
+    ty_store *store; /* NULL without --db */
+    int64_t study_id;
+    ty_status stored; /* first refusal of the store stops the sweep */
+    struct ty_error error;
+};
+
+static bool on_progress(void *user, const struct ty_score *score, uint64_t done, uint64_t total)
+{
+    struct sweep *sweep = user;
+    cli_progress_show(&sweep->progress, done, total);
+    if (score && sweep->store)
+        sweep->stored = ty_store_add_score(sweep->store, sweep->study_id, score, &sweep->error);
+    return sweep->stored == TY_OK;
+}
+
+/* ---- database ----------------------------------------------------------------------------- */
+
+/* The command line as typed, for the record; arguments with blanks are not quoted. */
+static char *command_line(const struct cli_args *args)
+{
+    size_t bytes = 1;
+    for (int i = 0; i < args->argc; i++)
+        bytes += strlen(args->argv[i]) + 1;
+    char *text = malloc(bytes), *at = text;
+    for (int i = 0; text && i < args->argc; i++)
+        at += sprintf(at, "%s%s", i ? " " : "", i ? args->argv[i] : "trainyard");
+    return text;
+}
+
+static ty_status open_study(struct sweep *sweep)
+{
+    char *command = command_line(sweep->args);
+    struct ty_study study = {command ? command : "sweep", &sweep->inputs.model,
+                             &sweep->inputs.cluster, &sweep->inputs.profile};
+    ty_status status = ty_store_open(sweep->args->db, false, &sweep->store, &sweep->error);
+    if (status == TY_OK)
+        status = ty_store_begin(sweep->store, &study, &sweep->study_id, &sweep->error);
+    free(command);
+    return status;
+}
+
+/* The best plan of every GPU count once more, in full: its memory by stage and its groups. */
+static ty_status store_best(struct sweep *sweep)
+{
+    const struct ty_search_result *result = &sweep->result;
+    ty_predictor *predictor = NULL;
+    ty_status status = ty_predictor_create(&sweep->inputs.model, &sweep->inputs.cluster,
+                                           &sweep->inputs.profile, NULL, &predictor, &sweep->error);
+    for (uint32_t i = 0; i < result->n_best && status == TY_OK; i++) {
+        struct ty_prediction prediction;
+        if (i && result->best[i].plan.n_gpus == result->best[i - 1].plan.n_gpus)
+            continue;
+        status = ty_predictor_run(predictor, &result->best[i].plan, &sweep->inputs.options,
+                                  &prediction, &sweep->error);
+        if (status == TY_OK)
+            status =
+                ty_store_add_prediction(sweep->store, sweep->study_id, &prediction, &sweep->error);
+    }
+    ty_predictor_destroy(predictor);
+    return status;
+}
+
+static ty_status finish_study(struct sweep *sweep)
+{
+    ty_status status = ty_store_add_rejections(sweep->store, sweep->study_id,
+                                               sweep->result.rejected, &sweep->error);
+    if (status == TY_OK)
+        status = store_best(sweep);
+    return status == TY_OK ? ty_store_flush(sweep->store, &sweep->error) : status;
+}
+
+/* ---- text --------------------------------------------------------------------------------- */
+
+static const char *name_of(const char *path, const struct ty_plan *plan, char *out, size_t bytes)
+{
+    size_t n = 0;
+    const struct ty_field *fields = ty_fields(TY_KIND_PLAN, &n);
+    *out = '\0';
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(fields[i].path, path) == 0)
+            cli_field_text(&fields[i], plan, out, bytes);
+    return out;
+}
+
+static void print_header(void)
+{
+    printf("%6s %3s %3s %3s %3s %3s %3s %5s %4s %6s  %-9s %-6s %-6s %9s %9s %9s %6s %10s\n", "gpus",
+           "tp", "pp", "vpp", "cp", "ep", "etp", "dp", "mbs", "gbs", "recompute", "shard", "prec",
+           "step", "tok/s", "tok/s/GPU", "MFU", "memory");
+}
+
+static void print_score(const struct ty_score *score)
+{
+    const struct ty_plan *plan = &score->plan;
+    char recompute[32], sharding[32], precision[32], step[32], tokens[32], each[32], memory[32];
+    printf("%6u %3u %3u %3u %3u %3u %3u %5u %4u %6u  %-9s %-6s %-6s %9s %9s %9s %5.1f%% %10s\n",
+           plan->n_gpus, plan->tp, plan->pp, plan->vpp, plan->cp, plan->ep, plan->etp, plan->dp,
+           plan->mbs, plan->gbs, name_of("recompute", plan, recompute, sizeof recompute),
+           name_of("sharding", plan, sharding, sizeof sharding),
+           name_of("precision", plan, precision, sizeof precision),
+           cli_time_text(score->step_time_s, step, sizeof step),
+           cli_count_text(score->tokens_per_s, tokens, sizeof tokens),
+           cli_count_text(score->tokens_per_s_per_gpu, each, sizeof each), 100.0 * score->mfu,
+           cli_bytes_text(score->peak_bytes, memory, sizeof memory));
+}
+
+static void print_rejections(const struct ty_search_result *result)
+{
+    char count[40];
+    printf("%s plans enumerated, ",
+           cli_count_text((double)result->n_enumerated, count, sizeof count));
+    printf("%s simulated; rejected before any time was computed:\n",
+           cli_count_text((double)result->n_evaluated, count, sizeof count));
+    for (enum ty_reject reason = 0; reason < TY_N_REJECTS; reason++)
+        if (result->rejected[reason])
+            printf("  %-28s %14s\n", ty_reject_name(reason),
+                   cli_count_text((double)result->rejected[reason], count, sizeof count));
+}
+
+/* GPU counts that were asked for and have no feasible plan. */
+static void print_empty_counts(const struct ty_search_result *result,
+                               const struct ty_values *counts)
+{
+    const char *separator = "\nno feasible plan with ";
+    for (uint32_t i = 0; i < counts->n; i++) {
+        bool found = false;
+        for (uint32_t k = 0; k < result->n_best && !found; k++)
+            found = result->best[k].plan.n_gpus == counts->value[i];
+        if (!found)
+            printf("%s%u", separator, counts->value[i]);
+        separator = found ? separator : ", ";
+    }
+    if (*separator == ',')
+        printf(" GPUs\n");
+}
+
+static bool starts_count(const struct ty_search_result *result, uint32_t i)
+{
+    return i == 0 || result->best[i].plan.n_gpus != result->best[i - 1].plan.n_gpus;
+}
+
+static void print_result(const struct sweep *sweep)
+{
+    const struct ty_search_result *result = &sweep->result;
+    const struct ty_values *counts = &sweep->inputs.space.n_gpus;
+    printf("%s on %s\n\n", sweep->inputs.model.name, sweep->inputs.cluster.name);
+    print_rejections(result);
+    if (counts->n > 1 && result->n_best) {
+        printf("\nbest plan of each GPU count\n");
+        print_header();
+        for (uint32_t i = 0; i < result->n_best; i++)
+            if (starts_count(result, i))
+                print_score(&result->best[i]);
+    }
+    for (uint32_t i = 0; i < result->n_best; i++) {
+        if (starts_count(result, i)) {
+            printf("\n%u GPUs, by tokens/s/GPU%s\n", result->best[i].plan.n_gpus,
+                   sweep->search.all ? "" : " (best of each tp, pp, cp, ep)");
+            print_header();
+        }
+        print_score(&result->best[i]);
+    }
+    print_empty_counts(result, counts);
+}
+
+/* ---- command ------------------------------------------------------------------------------ */
+
+static int print_answer(struct sweep *sweep, ty_status searched)
+{
+    if (sweep->args->json) {
+        char *text = ty_search_json(&sweep->result, &sweep->search);
+        if (!text) {
+            cli_warn("out of memory");
+            return CLI_FAILED;
+        }
+        printf("%s\n", text);
+        ty_text_free(text);
+    } else {
+        print_result(sweep);
+    }
+    return searched == TY_OK && sweep->result.n_best ? CLI_OK : CLI_INFEASIBLE;
+}
+
+static void prepare(struct sweep *sweep)
+{
+    const struct cli_args *args = sweep->args;
+    struct cli_inputs *inputs = &sweep->inputs;
+    inputs->options.effects = false;
+    uint32_t top = inputs->space.n_gpus.n > 1 ? TOP_OF_SEVERAL : TOP_OF_ONE;
+    sweep->search = (struct ty_search){.model = &inputs->model,
+                                       .cluster = &inputs->cluster,
+                                       .profile = &inputs->profile,
+                                       .space = inputs->space,
+                                       .options = inputs->options,
+                                       .n_threads = args->jobs,
+                                       .top = args->top ? args->top : top,
+                                       .all = args->all,
+                                       .progress = on_progress,
+                                       .user = sweep};
+}
+
+static int run(struct sweep *sweep)
+{
+    struct ty_error *error = &sweep->error;
+    if (cli_load(sweep->args, true, &sweep->inputs, error) != TY_OK)
+        return cli_fail(error);
+    prepare(sweep);
+    if (sweep->args->db && open_study(sweep) != TY_OK)
+        return cli_fail(error);
+    cli_progress_start(&sweep->progress, sweep->args->quiet);
+    ty_status status = ty_search_run(&sweep->search, &sweep->result, error);
+    cli_progress_end(&sweep->progress);
+    if (status != TY_OK && status != TY_ERR_INFEASIBLE)
+        return cli_fail(error);
+    int answer = print_answer(sweep, status);
+    if (sweep->store && finish_study(sweep) != TY_OK)
+        return cli_fail(error);
+    return answer;
+}
+
+int cmd_sweep(struct cli_args *args)
+{
+    struct sweep *sweep = calloc(1, sizeof *sweep);
+    if (!sweep) {
+        cli_warn("out of memory");
+        return CLI_FAILED;
+    }
+    sweep->args = args;
+    int status = run(sweep);
+    ty_search_free(&sweep->result);
+    ty_store_close(sweep->store);
+    free(sweep);
+    return status;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * The two tables of the tool. The parser, `--help` and the manual pages come from them; the flags
+ * of a plan are not here, they come from ty_fields(TY_KIND_PLAN). */
+#include "cli/cli.h"
+#include <string.h>
+
+const struct cli_command cli_commands[] = {
+    {"predict", "--model M --cluster C [plan flags]", "speed, limits and memory of one plan",
+     CLI_PREDICT, 0, cmd_predict,
+     "Simulates one optimizer step and prints tokens/s, what the step is spent on, the memory of "
+     "every pipeline stage and what was assumed.\n"
+     "An infeasible plan prints every broken rule with the legal values, and the exit status is "
+     "3."},
+    {"sweep", "--model M --cluster C --gpus RANGE [plan flags]",
+     "all legal plans, ranked; --db keeps them", CLI_SWEEP, 0, cmd_sweep,
+     "Tries every legal combination of the knobs left open: tp, pp, vpp, cp, ep, etp, mbs, "
+     "recompute and sharding. A flag fixes a knob; a list (1,2,4,8) or a range (1..8, or 1..8*2 "
+     "for doublings) limits it. --gpus 64..1024 means the multiples of a node or NVLink domain. "
+     "gbs is searched only when given as a list or range.\n"
+     "Plans are ranked by tokens/s/GPU within each GPU count."},
+    {"report", "--db FILE --out FOLDER", "plots and a page from a database", CLI_REPORT, 0,
+     cmd_report,
+     "Draws what a sweep or prediction stored: index.html opens offline; every plot lies there as "
+     "SVG and PNG with its gnuplot script and data."},
+    {"show", "model|cluster|gpu|plan|profile [NAME|FILE]", "an input as trainyard understands it",
+     CLI_SHOW, 2, cmd_show,
+     "Prints every field with its unit; with --json, a file that trainyard reads back. show model "
+     "adds exact parameter counts and the flop per token under each convention."},
+    {"list", "models|clusters|gpus|profiles|stacks", "built-in names", CLI_LIST, 1, cmd_list,
+     "One name a line with a short description."},
+    {"help", "[COMMAND]", "this text, or the help of a command", CLI_HELP, 1, cmd_help,
+     "With --man, the manual page in mdoc form."},
+    {"version", "", "versions of the tool and what it was built with", CLI_VERSION, 0, cmd_version,
+     "Put its output into bug reports."},
+    {NULL, NULL, NULL, 0, 0, NULL, NULL}};
+
+#define TO(member) offsetof(struct cli_args, member)
+
+const struct cli_option cli_options[] = {
+    {"model", 'm', CLI_TEXT, TO(model), "NAME|FILE", CLI_PREDICT | CLI_SWEEP | CLI_SHOW,
+     "built-in model or a HuggingFace config.json"},
+    {"cluster", 'c', CLI_TEXT, TO(cluster), "NAME|FILE", CLI_PREDICT | CLI_SWEEP | CLI_SHOW,
+     "built-in cluster or a cluster JSON file"},
+    {"plan", 'p', CLI_TEXT, TO(plan), "FILE", CLI_TAKES_PLAN,
+     "plan JSON file; flags override what it says"},
+    {"profile", 0, CLI_TEXT, TO(profile), "NAME|FILE", CLI_PREDICT | CLI_SWEEP | CLI_SHOW,
+     "calibrated constants; default: preset of the GPU"},
+    {"stack", 0, CLI_TEXT, TO(stack), "NAME", CLI_PREDICT | CLI_SWEEP | CLI_SHOW,
+     "training software whose defaults and overheads apply; default: generic"},
+    {"set", 's', CLI_SET, 0, "PATH=VALUE", CLI_PREDICT | CLI_SWEEP | CLI_SHOW,
+     "sets one field, e.g. cluster.network.nic='200 Gb/s'; repeatable"},
+    {"flops", 0, CLI_TEXT, TO(flops), "CONVENTION", CLI_PREDICT | CLI_SWEEP,
+     "how flop are counted for MFU; default: megatron"},
+    {"rung", 0, CLI_TEXT, TO(rung), "bound|simulate", CLI_PREDICT | CLI_SWEEP,
+     "how far to compute: closed-form bound or simulation; default: simulate"},
+    {"seed", 0, CLI_U64, TO(seed), "N", CLI_PREDICT | CLI_SWEEP, "seed of random streams"},
+    {"db", 0, CLI_TEXT, TO(db), "FILE", CLI_PREDICT | CLI_SWEEP | CLI_REPORT,
+     "SQLite database of the study"},
+    {"out", 'o', CLI_TEXT, TO(out), "FOLDER", CLI_REPORT, "folder the report is written to"},
+    {"top", 'k', CLI_U32, TO(top), "K", CLI_SWEEP,
+     "plans shown per GPU count; default: 10 for one count, 3 for several"},
+    {"all", 'a', CLI_SWITCH, TO(all), NULL, CLI_SWEEP,
+     "near-duplicates too, not only the best of each (tp, pp, cp, ep)"},
+    {"jobs", 'j', CLI_U32, TO(jobs), "T", CLI_SWEEP, "worker threads; default: processors"},
+    {"json", 0, CLI_SWITCH, TO(json), NULL, CLI_PREDICT | CLI_SWEEP | CLI_SHOW | CLI_LIST,
+     "JSON instead of text"},
+    {"man", 0, CLI_SWITCH, TO(man), NULL, CLI_HELP, "manual page in mdoc form"},
+    {"quiet", 'q', CLI_SWITCH, TO(quiet), NULL, CLI_ANY, "no progress bar, no warnings"},
+    {"help", 'h', CLI_SWITCH, TO(help), NULL, CLI_ANY, "help of the command"},
+    {NULL, 0, CLI_SWITCH, 0, NULL, 0, NULL}};
+
+const struct cli_command *cli_command_find(const char *name)
+{
+    for (const struct cli_command *command = cli_commands; command->name; command++)
+        if (strcmp(command->name, name) == 0)
+            return command;
+    return NULL;
+}

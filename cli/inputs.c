@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT
+ * From the parsed command line to the values the library takes: files or built-in names first,
+ * then the fields set by flags and --set, in the order typed. */
+#include "cli/cli.h"
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+/* Refusals of a setting name what the user typed. */
+static ty_status blame(const struct cli_setting *setting, ty_status status, struct ty_error *error)
+{
+    if (status != TY_OK) {
+        char where[sizeof error->where];
+        snprintf(where, sizeof where, "%s", error->where);
+        if (strchr(setting->origin, '='))
+            snprintf(error->where, sizeof error->where, "--set %.120s", setting->origin);
+        else
+            snprintf(error->where, sizeof error->where, "%.40s %.100s", setting->origin,
+                     setting->text);
+    }
+    return status;
+}
+
+static ty_status apply_settings(const struct cli_args *args, enum ty_kind kind, void *value,
+                                struct ty_error *error)
+{
+    for (uint32_t i = 0; i < args->n_settings; i++) {
+        const struct cli_setting *setting = &args->settings[i];
+        if (setting->kind != kind)
+            continue;
+        ty_status status = ty_field_set(kind, value, setting->path, setting->text, error);
+        if (status != TY_OK)
+            return blame(setting, status, error);
+    }
+    return TY_OK;
+}
+
+/* An input that cannot be read is bad input, unlike an output that cannot be written. */
+static ty_status input_status(ty_status status, struct ty_error *error)
+{
+    if (status == TY_ERR_IO)
+        error->code = status = TY_ERR_INPUT;
+    return status;
+}
+
+ty_status cli_load_model(const struct cli_args *args, const char *name, struct ty_model *out,
+                         struct ty_error *error)
+{
+    if (!name)
+        return cli_refuse(error, "--model", "not given; \"trainyard list models\" prints names");
+    ty_status status = input_status(ty_model_load(name, out, error), error);
+    if (status == TY_OK)
+        status = apply_settings(args, TY_KIND_MODEL, out, error);
+    return status == TY_OK ? ty_model_check(out, error) : status;
+}
+
+ty_status cli_load_gpu(const struct cli_args *args, const char *name, struct ty_gpu *out,
+                       struct ty_error *error)
+{
+    ty_status status = input_status(ty_gpu_load(name, out, error), error);
+    return status == TY_OK ? apply_settings(args, TY_KIND_GPU, out, error) : status;
+}
+
+ty_status cli_load_cluster(const struct cli_args *args, const char *name, struct ty_cluster *out,
+                           struct ty_error *error)
+{
+    if (!name)
+        return cli_refuse(error, "--cluster",
+                          "not given; \"trainyard list clusters\" prints names");
+    ty_status status = input_status(ty_cluster_load(name, out, error), error);
+    return status == TY_OK ? apply_settings(args, TY_KIND_CLUSTER, out, error) : status;
+}
+
+ty_status cli_load_profile(const struct cli_args *args, const char *name,
+                           const struct ty_cluster *cluster, struct ty_profile *out,
+                           struct ty_error *error)
+{
+    ty_status status = input_status(ty_profile_load(name, args->stack, cluster, out, error), error);
+    return status == TY_OK ? apply_settings(args, TY_KIND_PROFILE, out, error) : status;
+}
+
+static ty_status load_plan_file(const struct cli_args *args, struct ty_plan *out,
+                                struct ty_error *error)
+{
+    if (args->plan)
+        return input_status(ty_plan_load(args->plan, out, error), error);
+    ty_init(TY_KIND_PLAN, out);
+    return TY_OK;
+}
+
+ty_status cli_load_plan(const struct cli_args *args, struct ty_plan *out, struct ty_error *error)
+{
+    ty_status status = load_plan_file(args, out, error);
+    return status == TY_OK ? apply_settings(args, TY_KIND_PLAN, out, error) : status;
+}
+
+/* ---- plan of predict and sweep ------------------------------------------------------------ */
+
+static const struct {
+    const char *path;
+    size_t offset;
+} knobs[] = {{"gpus", offsetof(struct ty_space, n_gpus)},
+             {"tp", offsetof(struct ty_space, tp)},
+             {"pp", offsetof(struct ty_space, pp)},
+             {"vpp", offsetof(struct ty_space, vpp)},
+             {"cp", offsetof(struct ty_space, cp)},
+             {"ep", offsetof(struct ty_space, ep)},
+             {"etp", offsetof(struct ty_space, etp)},
+             {"mbs", offsetof(struct ty_space, mbs)},
+             {"gbs", offsetof(struct ty_space, gbs)},
+             {"recompute", offsetof(struct ty_space, recompute)},
+             {"sharding", offsetof(struct ty_space, sharding)},
+             {"precision", offsetof(struct ty_space, precision)}};
+
+static struct ty_values *knob_values(struct ty_space *space, const char *path)
+{
+    for (size_t i = 0; i < sizeof knobs / sizeof knobs[0]; i++)
+        if (strcmp(knobs[i].path, path) == 0)
+            return (struct ty_values *)(void *)((char *)space + knobs[i].offset);
+    return NULL;
+}
+
+static const struct ty_field *plan_field(const char *path)
+{
+    size_t n = 0;
+    const struct ty_field *fields = ty_fields(TY_KIND_PLAN, &n);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(fields[i].path, path) == 0)
+            return &fields[i];
+    return NULL;
+}
+
+/* A plain range of GPU counts runs over whole nodes, or whole NVLink domains where larger. */
+static uint32_t gpu_step(const struct ty_cluster *cluster)
+{
+    uint32_t domain =
+        cluster->scaleup_domain ? cluster->scaleup_domain : cluster->gpu.scaleup_domain;
+    uint32_t node = cluster->gpus_per_node ? cluster->gpus_per_node : 1;
+    return domain > node ? domain : node;
+}
+
+/* "none,full": each name through ty_field_set, so that names are checked in one place. */
+static ty_status name_list(const struct cli_setting *setting, const struct ty_field *field,
+                           struct ty_values *out, struct ty_error *error)
+{
+    const char *at = setting->text;
+    out->n = 0;
+    for (;;) {
+        char name[32];
+        struct ty_plan plan;
+        size_t length = strcspn(at, ",");
+        snprintf(name, sizeof name, "%.*s", (int)length, at);
+        ty_init(TY_KIND_PLAN, &plan);
+        ty_status status = ty_field_set(TY_KIND_PLAN, &plan, field->path, name, error);
+        if (status != TY_OK)
+            return blame(setting, status, error);
+        memcpy(&out->value[out->n++], (const char *)&plan + field->offset, sizeof(uint32_t));
+        at += length;
+        if (!*at)
+            return TY_OK;
+        if (out->n == TY_MAX_VALUES)
+            return cli_refuse(error, setting->origin, "too many values");
+        at++;
+    }
+}
+
+/* True when a sweep is to search the setting: a list or a range of a knob. "selective:mlp,norm"
+ * is one value. */
+static bool is_list(const char *text)
+{
+    return !strchr(text, ':') && (strchr(text, ',') || strstr(text, ".."));
+}
+
+static ty_status apply_plan_setting(const struct cli_setting *setting, struct cli_inputs *inputs,
+                                    bool lists, struct ty_error *error)
+{
+    struct ty_values *values = knob_values(&inputs->space, setting->path);
+    if (values)
+        values->n = 0; /* the last one given counts */
+    if (values && lists && is_list(setting->text)) {
+        const struct ty_field *field = plan_field(setting->path);
+        if (field->type == TY_FIELD_ENUM)
+            return name_list(setting, field, values, error);
+        uint32_t step = strcmp(setting->path, "gpus") == 0 ? gpu_step(&inputs->cluster) : 1;
+        return cli_values_parse(setting->text, step, setting->origin, values, error);
+    }
+    return blame(setting,
+                 ty_field_set(TY_KIND_PLAN, &inputs->plan, setting->path, setting->text, error),
+                 error);
+}
+
+/* Needs the sequence length, so it is set after every other field. */
+static ty_status apply_token_batch(const struct cli_setting *setting, const struct cli_args *args,
+                                   struct cli_inputs *inputs, struct ty_error *error)
+{
+    struct ty_plan resolved;
+    uint32_t n_notes = 0;
+    ty_status status = ty_plan_resolve(&inputs->model, &inputs->cluster, &inputs->profile,
+                                       &inputs->plan, &resolved, NULL, 0, &n_notes);
+    if (status == TY_OK)
+        status = cli_batch_parse(setting->text, resolved.seq, &inputs->plan.gbs, error);
+    if (status == TY_OK && !args->quiet)
+        cli_warn("--gbs %s is %u sequences of %u tokens (%.4g Mtok)", setting->text,
+                 inputs->plan.gbs, resolved.seq, 1e-6 * inputs->plan.gbs * resolved.seq);
+    inputs->space.gbs.n = 0;
+    return status;
+}
+
+static ty_status apply_plan(const struct cli_args *args, bool lists, struct cli_inputs *inputs,
+                            struct ty_error *error)
+{
+    const struct cli_setting *batch = NULL;
+    for (uint32_t i = 0; i < args->n_settings; i++) {
+        const struct cli_setting *setting = &args->settings[i];
+        if (setting->kind != TY_KIND_PLAN)
+            continue;
+        bool tokens = strcmp(setting->path, "gbs") == 0 && cli_is_tokens(setting->text);
+        if (strcmp(setting->path, "gbs") == 0)
+            batch = tokens ? setting : NULL;
+        ty_status status = tokens ? TY_OK : apply_plan_setting(setting, inputs, lists, error);
+        if (status != TY_OK)
+            return status;
+    }
+    return batch ? apply_token_batch(batch, args, inputs, error) : TY_OK;
+}
+
+static ty_status load_options(const struct cli_args *args, struct ty_options *out,
+                              struct ty_error *error)
+{
+    *out = (struct ty_options){.seed = args->seed, .effects = true};
+    if (args->rung && strcmp(args->rung, "full") == 0)
+        return cli_refuse(error, "--rung full", "not built yet; bound and simulate are");
+    if (args->rung && strcmp(args->rung, "bound") == 0)
+        out->rung = TY_RUNG_BOUND;
+    else if (args->rung && strcmp(args->rung, "simulate") != 0)
+        return cli_refuse(error, "--rung", "\"%s\" is not one of bound, simulate, full",
+                          args->rung);
+    if (!args->flops)
+        return TY_OK;
+    char legal[200] = "";
+    for (enum ty_flops flops = TY_FLOPS_MEGATRON; flops < TY_N_FLOPS; flops++) {
+        if (strcmp(ty_flops_name(flops), args->flops) == 0)
+            out->flops = flops;
+        snprintf(legal + strlen(legal), sizeof legal - strlen(legal), "%s%s", *legal ? ", " : "",
+                 ty_flops_name(flops));
+    }
+    if (out->flops == TY_FLOPS_AUTO)
+        return cli_refuse(error, "--flops", "\"%s\" is not one of %s", args->flops, legal);
+    return TY_OK;
+}
+
+ty_status cli_load(const struct cli_args *args, bool lists, struct cli_inputs *out,
+                   struct ty_error *error)
+{
+    ty_status status = load_options(args, &out->options, error);
+    if (status == TY_OK)
+        status = cli_load_model(args, args->model, &out->model, error);
+    if (status == TY_OK)
+        status = cli_load_cluster(args, args->cluster, &out->cluster, error);
+    if (status == TY_OK)
+        status = cli_load_profile(args, args->profile, &out->cluster, &out->profile, error);
+    if (status == TY_OK)
+        status = load_plan_file(args, &out->plan, error);
+    if (status == TY_OK)
+        status = apply_plan(args, lists, out, error);
+    out->space.fixed = out->plan;
+    return status;
+}
+
+void cli_warn_unused(const struct cli_args *args, uint32_t used)
+{
+    static const char *const names[] = {"gpu", "cluster", "model", "plan", "profile"};
+    if (args->quiet)
+        return;
+    for (uint32_t i = 0; i < args->n_settings; i++)
+        if (!(used & 1u << args->settings[i].kind))
+            cli_warn("unused: %s (nothing here depends on a %s)", args->settings[i].origin,
+                     names[args->settings[i].kind]);
+    const struct {
+        const char *value, *name;
+        enum ty_kind kind;
+    } files[] = {{args->model, "--model", TY_KIND_MODEL},
+                 {args->cluster, "--cluster", TY_KIND_CLUSTER},
+                 {args->plan, "--plan", TY_KIND_PLAN},
+                 {args->profile, "--profile", TY_KIND_PROFILE},
+                 {args->stack, "--stack", TY_KIND_PROFILE}};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        if (files[i].value && !(used & 1u << files[i].kind))
+            cli_warn("unused: %s (nothing here depends on a %s)", files[i].name,
+                     names[files[i].kind]);
+}
