@@ -220,10 +220,10 @@ struct ty_layer_kind {
     bool window_chunked;    /* the windows are disjoint chunks (Llama 4), not sliding */
     /* MLA: low-rank query (0 = direct) and key/value, per-head dimensions; n_heads as above */
     uint32_t q_lora_rank, kv_lora_rank, qk_nope_dim, qk_rope_dim, v_head_dim;
-    int qk_norm;                                                /* enum ty_qk_norm */
-    bool qkv_bias, out_bias, attention_sinks, attention_linear; /* linear: one h x h matrix only */
-    int mlp;                                                    /* enum ty_mlp */
-    uint32_t ffn;                                               /* dense inner size */
+    int qk_norm; /* enum ty_qk_norm */
+    bool qkv_bias, out_bias, attention_sinks;
+    int mlp;      /* enum ty_mlp */
+    uint32_t ffn; /* dense inner size */
     bool gated, mlp_bias;
     uint32_t n_experts, top_k, expert_ffn, shared_ffn; /* shared_ffn: all shared experts together */
     bool router_bias, expert_bias, shared_gate;

@@ -68,7 +68,7 @@ static ty_status check_fields(const struct ty_field *fields, size_t n, const voi
 static ty_status check_attention(const struct ty_layer_kind *kind, const char *prefix,
                                  struct ty_error *error)
 {
-    if (kind->attention == TY_ATTENTION_NONE || kind->attention_linear)
+    if (kind->attention == TY_ATTENTION_NONE)
         return TY_OK;
     if (kind->n_heads == 0)
         return refuse(error, prefix, "heads", "must be at least 1");
@@ -177,8 +177,6 @@ double attention_matrix(const struct ty_model *model, const struct ty_layer_kind
     const double h = model->hidden, d = kind->head_dim;
     if (kind->attention == TY_ATTENTION_NONE)
         return 0.0;
-    if (kind->attention_linear)
-        return h * h;
     if (kind->attention == TY_ATTENTION_MLA)
         return mla_matrix(model, kind);
     return 2.0 * h * kind->n_heads * d + 2.0 * h * kind->n_kv_heads * d;
@@ -192,7 +190,7 @@ double mlp_matrix(const struct ty_model *model, const struct ty_layer_kind *kind
 /* MLA biases sit on the down projections and the output (transformers' attention_bias). */
 static double attention_bias(const struct ty_model *model, const struct ty_layer_kind *kind)
 {
-    if (kind->attention == TY_ATTENTION_NONE || kind->attention_linear)
+    if (kind->attention == TY_ATTENTION_NONE)
         return 0.0;
     double qkv = ((double)kind->n_heads + 2.0 * kind->n_kv_heads) * kind->head_dim;
     if (kind->attention == TY_ATTENTION_MLA)
@@ -228,7 +226,7 @@ static double vector_params(const struct ty_model *model, const struct ty_layer_
 {
     const double nu = norm_vectors(model);
     double sum = kind->n_norms * nu * model->hidden;
-    if (kind->attention != TY_ATTENTION_HEADS || kind->attention_linear)
+    if (kind->attention != TY_ATTENTION_HEADS)
         return sum;
     if (kind->qk_norm == TY_QK_NORM_PER_HEAD)
         sum += nu * 2.0 * kind->head_dim;
@@ -248,8 +246,6 @@ static double attention_adapter_width(const struct ty_model *model,
     const double d_n = kind->qk_nope_dim, d_r = kind->qk_rope_dim, d_v = kind->v_head_dim;
     if (kind->attention == TY_ATTENTION_NONE)
         return 0.0;
-    if (kind->attention_linear)
-        return h + h;
     if (kind->attention == TY_ATTENTION_HEADS)
         return (h + (n + 2.0 * kind->n_kv_heads) * d) + (n * d + h);
     const double q = q_r > 0.0 ? (h + q_r) + (q_r + n * (d_n + d_r)) : h + n * (d_n + d_r);

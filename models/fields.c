@@ -178,7 +178,6 @@ static const struct ty_field layer_kind_fields[] = {
     BOOL(ty_layer_kind, qkv_bias, "qkv_bias", "bias of the QKV projection"),
     BOOL(ty_layer_kind, out_bias, "out_bias", "bias of the output projection"),
     BOOL(ty_layer_kind, attention_sinks, "attention_sinks", "one learned sink per head"),
-    BOOL(ty_layer_kind, attention_linear, "attention_linear", "one hidden x hidden matrix only"),
     ENUM(ty_layer_kind, mlp, "mlp", mlp_names, "kind of feed-forward block"),
     U32(ty_layer_kind, ffn, "ffn", COUNT, 0, 16777216, "inner size of the dense block"),
     BOOL(ty_layer_kind, gated, "gated", "gate and up projection (SwiGLU, GeGLU)"),

@@ -35,7 +35,7 @@ static double causal_pairs(const struct ty_layer_kind *kind, double seq)
 static double pair_macs(const struct ty_layer_kind *kind)
 {
     const double n = kind->n_heads;
-    if (kind->attention == TY_ATTENTION_NONE || kind->attention_linear)
+    if (kind->attention == TY_ATTENTION_NONE)
         return 0.0;
     if (kind->attention == TY_ATTENTION_MLA)
         return n * ((double)kind->qk_nope_dim + kind->qk_rope_dim + kind->v_head_dim);
