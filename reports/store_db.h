@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ * Inside of the store: shared by reports/store*.c only, the code that knows SQLite. */
+#ifndef REPORTS_STORE_DB_H
+#define REPORTS_STORE_DB_H
+
+#include "reports/store.h"
+
+#include <sqlite3.h>
+
+#define STORE_APPLICATION_ID 0x74796472 /* "tydr", in the file header: ours */
+#define STORE_SCHEMA_VERSION 1
+#define STORE_BATCH_ROWS     4096
+#define STORE_MAX_COLUMNS    64 /* of a plan */
+
+/* A plan field and the column it fills; `spelled`: the names of the flags in `spelled_bits`. */
+struct store_column {
+    const struct ty_field *field;
+    char name[48];
+    char spelled[128];
+    uint32_t spelled_bits;
+};
+
+enum store_insert {
+    STORE_PREDICTION,
+    STORE_MEMORY,
+    STORE_GROUP,
+    STORE_NOTE,
+    STORE_VIOLATION,
+    STORE_N_INSERTS
+};
+
+struct ty_store {
+    sqlite3 *db;
+    char path[160]; /* for errors; may be cut */
+    bool read_only, wal, in_batch;
+    uint32_t n_pending; /* predictions of the open batch */
+    sqlite3_stmt *insert[STORE_N_INSERTS];
+    uint32_t n_columns;
+    struct store_column columns[STORE_MAX_COLUMNS];
+};
+
+/* store_schema.c: the columns of a plan; the tables of a new file; an existing file's marks. */
+ty_status store_columns(ty_store *store, struct ty_error *error);
+ty_status store_schema(ty_store *store, struct ty_error *error);
+/* "INSERT INTO prediction VALUES (?, ...)" and its kin; free with sqlite3_free; NULL: no memory */
+char *store_insert_sql(const ty_store *store, enum store_insert which);
+
+/* store.c */
+ty_status store_fail(const ty_store *store, int rc, struct ty_error *error);
+ty_status store_exec(ty_store *store, const char *sql, struct ty_error *error);
+ty_status store_integer_of(ty_store *store, const char *sql, int64_t *out, struct ty_error *error);
+ty_status store_rollback(ty_store *store, int rc, struct ty_error *error); /* drops the batch */
+
+#endif

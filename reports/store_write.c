@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Writing predictions: one row each, in transactions of STORE_BATCH_ROWS, through prepared
+ * statements. A row is bound in the order of its columns, which store_schema.c lays down.
+ */
+#include "reports/store_db.h"
+#include "sim/error.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What a score and a full prediction have in common: one row of `prediction`. */
+struct row {
+    int64_t study_id, plan_id; /* plan_id < 0: none */
+    bool detailed, feasible;
+    const char *fit;
+    const struct ty_plan *plan;
+    double step_time_s, bound_s, tokens_per_s, tokens_per_s_per_gpu, mfu;
+    double model_flop_per_s_per_gpu, hardware_flop_per_s_per_gpu;
+    const char *flop_convention;
+    double peak_bytes, budget_bytes, headroom_bytes;
+    const char *largest_component;
+    double imbalance_limit, bubble_ratio, interval_80[2];
+    const double *breakdown_s;
+};
+
+/* Binds the next parameter. SQLite stores a NaN as NULL. Pointers are borrowed until the step. */
+struct binder {
+    sqlite3_stmt *statement;
+    int column, rc;
+};
+
+static void bind_integer(struct binder *to, int64_t value)
+{
+    to->rc |= sqlite3_bind_int64(to->statement, ++to->column, value);
+}
+
+static void bind_number(struct binder *to, double value)
+{
+    to->rc |= sqlite3_bind_double(to->statement, ++to->column, value);
+}
+
+static void bind_text(struct binder *to, const char *text)
+{
+    to->rc |= sqlite3_bind_text(to->statement, ++to->column, text, -1, SQLITE_STATIC);
+}
+
+/* Names of the set bits, comma separated; kept, because neighbouring rows rarely differ. */
+static const char *spell_flags(struct store_column *column, uint32_t bits)
+{
+    if (bits == column->spelled_bits)
+        return column->spelled;
+    column->spelled_bits = bits;
+    column->spelled[0] = '\0';
+    const char *const *names = column->field->names;
+    for (uint32_t bit = 0; bit < 32 && names[bit]; bit++)
+        if (bits >> bit & 1 && names[bit][0])
+            text_append(column->spelled, sizeof column->spelled, "%s%s",
+                        column->spelled[0] ? "," : "", names[bit]);
+    return column->spelled;
+}
+
+static const char *enum_name(const struct ty_field *field, int value)
+{
+    for (int i = 0; field->names[i]; i++)
+        if (i == value)
+            return field->names[i];
+    return NULL;
+}
+
+static void bind_field(struct binder *to, struct store_column *column, const struct ty_plan *plan)
+{
+    const char *place = (const char *)plan + column->field->offset;
+    switch (column->field->type) {
+    case TY_FIELD_DOUBLE:
+        bind_number(to, *(const double *)place);
+        break;
+    case TY_FIELD_U32:
+        bind_integer(to, *(const uint32_t *)place);
+        break;
+    case TY_FIELD_U64:
+        bind_integer(to, (int64_t) * (const uint64_t *)place);
+        break;
+    case TY_FIELD_BOOL:
+        bind_integer(to, *(const bool *)place);
+        break;
+    case TY_FIELD_ENUM:
+        bind_text(to, enum_name(column->field, *(const int *)place));
+        break;
+    case TY_FIELD_FLAGS:
+        bind_text(to, spell_flags(column, *(const uint32_t *)place));
+        break;
+    case TY_FIELD_TEXT:
+        bind_text(to, place);
+        break;
+    }
+}
+
+/* The prepared insert of a table, made on first use. */
+static int insert_into(ty_store *store, enum store_insert which, struct binder *to)
+{
+    *to = (struct binder){.rc = SQLITE_OK};
+    if (!store->insert[which]) {
+        char *sql = store_insert_sql(store, which);
+        if (!sql)
+            return to->rc = SQLITE_NOMEM;
+        to->rc = sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
+                                    &store->insert[which], NULL);
+        sqlite3_free(sql);
+    }
+    to->statement = store->insert[which];
+    return to->rc;
+}
+
+static int run(struct binder *from)
+{
+    if (from->rc != SQLITE_OK)
+        return from->rc;
+    sqlite3_step(from->statement);
+    return sqlite3_reset(from->statement); /* repeats the error of the step */
+}
+
+static int open_batch(ty_store *store)
+{
+    if (store->in_batch)
+        return SQLITE_OK;
+    int rc = sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    store->in_batch = rc == SQLITE_OK;
+    return rc;
+}
+
+static ty_status close_row(ty_store *store, struct ty_error *error)
+{
+    return ++store->n_pending < STORE_BATCH_ROWS ? TY_OK : ty_store_flush(store, error);
+}
+
+static int add_row(ty_store *store, const struct row *row)
+{
+    struct binder to;
+    if (insert_into(store, STORE_PREDICTION, &to) != SQLITE_OK)
+        return to.rc;
+    bind_integer(&to, row->study_id);
+    if (row->plan_id < 0)
+        bind_text(&to, NULL);
+    else
+        bind_integer(&to, row->plan_id);
+    bind_integer(&to, row->detailed);
+    bind_integer(&to, row->feasible);
+    bind_text(&to, row->fit);
+    for (uint32_t i = 0; i < store->n_columns; i++)
+        bind_field(&to, &store->columns[i], row->plan);
+    bind_number(&to, row->step_time_s);
+    bind_number(&to, row->bound_s);
+    bind_number(&to, row->tokens_per_s);
+    bind_number(&to, row->tokens_per_s_per_gpu);
+    bind_number(&to, row->mfu);
+    bind_number(&to, row->model_flop_per_s_per_gpu);
+    bind_number(&to, row->hardware_flop_per_s_per_gpu);
+    bind_text(&to, row->flop_convention);
+    bind_number(&to, row->peak_bytes);
+    bind_number(&to, row->budget_bytes);
+    bind_number(&to, row->headroom_bytes);
+    bind_text(&to, row->largest_component);
+    bind_number(&to, row->imbalance_limit);
+    bind_number(&to, row->bubble_ratio);
+    bind_number(&to, row->interval_80[0]);
+    bind_number(&to, row->interval_80[1]);
+    for (int part = 0; part < TY_N_PARTS; part++)
+        bind_number(&to, row->breakdown_s[part]);
+    return run(&to);
+}
+
+ty_status ty_store_add_score(ty_store *store, int64_t study_id, const struct ty_score *score,
+                             struct ty_error *error)
+{
+    struct row row = {.study_id = study_id,
+                      .plan_id = (int64_t)score->plan_id,
+                      .feasible = isfinite(score->step_time_s),
+                      .plan = &score->plan,
+                      .step_time_s = score->step_time_s,
+                      .bound_s = NAN,
+                      .tokens_per_s = score->tokens_per_s,
+                      .tokens_per_s_per_gpu = score->tokens_per_s_per_gpu,
+                      .mfu = score->mfu,
+                      .model_flop_per_s_per_gpu = NAN,
+                      .hardware_flop_per_s_per_gpu = NAN,
+                      .peak_bytes = score->peak_bytes,
+                      .budget_bytes = score->peak_bytes + score->headroom_bytes,
+                      .headroom_bytes = score->headroom_bytes,
+                      .imbalance_limit = NAN,
+                      .bubble_ratio = NAN,
+                      .interval_80 = {NAN, NAN},
+                      .breakdown_s = score->breakdown_s};
+    int rc = open_batch(store);
+    if (rc == SQLITE_OK)
+        rc = add_row(store, &row);
+    return rc == SQLITE_OK ? close_row(store, error) : store_rollback(store, rc, error);
+}
+
+static int add_memory(ty_store *store, int64_t id, const struct ty_prediction *prediction)
+{
+    int rc = SQLITE_OK;
+    for (uint32_t stage = 0; stage < prediction->n_stages; stage++) {
+        for (int part = 0; part < TY_N_MEM && rc == SQLITE_OK; part++) {
+            struct binder to;
+            if (insert_into(store, STORE_MEMORY, &to) != SQLITE_OK)
+                return to.rc;
+            bind_integer(&to, id);
+            bind_integer(&to, stage);
+            bind_text(&to, ty_mem_name((enum ty_mem)part));
+            bind_number(&to, prediction->stages[stage].bytes[part]);
+            rc = run(&to);
+        }
+    }
+    return rc;
+}
+
+static int add_groups(ty_store *store, int64_t id, const struct ty_prediction *prediction)
+{
+    int rc = SQLITE_OK;
+    for (uint32_t i = 0; i < prediction->n_groups && rc == SQLITE_OK; i++) {
+        const struct ty_group *group = &prediction->groups[i];
+        struct binder to;
+        if (insert_into(store, STORE_GROUP, &to) != SQLITE_OK)
+            return to.rc;
+        bind_integer(&to, id);
+        bind_integer(&to, i);
+        bind_text(&to, group->name);
+        bind_integer(&to, group->size);
+        bind_integer(&to, group->stride);
+        bind_integer(&to, group->ranks_per_domain);
+        bind_integer(&to, group->n_domains);
+        bind_text(&to, group->link);
+        rc = run(&to);
+    }
+    return rc;
+}
+
+static int add_notes(ty_store *store, int64_t id, const struct ty_prediction *prediction)
+{
+    static const char *const kinds[] = {"defaulted", "extrapolated", "uncalibrated", "unused"};
+    int rc = SQLITE_OK;
+    for (uint32_t i = 0; i < prediction->n_notes && rc == SQLITE_OK; i++) {
+        const struct ty_note *note = &prediction->notes[i];
+        struct binder to;
+        if (insert_into(store, STORE_NOTE, &to) != SQLITE_OK)
+            return to.rc;
+        bind_integer(&to, id);
+        bind_integer(&to, i);
+        bind_text(&to, kinds[note->kind]);
+        bind_text(&to, note->field);
+        bind_text(&to, note->value);
+        bind_text(&to, note->reason);
+        bind_number(&to, note->effect_pct);
+        rc = run(&to);
+    }
+    return rc;
+}
+
+static int add_violations(ty_store *store, int64_t id, const struct ty_prediction *prediction)
+{
+    int rc = SQLITE_OK;
+    for (uint32_t i = 0; i < prediction->n_violations && rc == SQLITE_OK; i++) {
+        const struct ty_violation *violation = &prediction->violations[i];
+        struct binder to;
+        if (insert_into(store, STORE_VIOLATION, &to) != SQLITE_OK)
+            return to.rc;
+        bind_integer(&to, id);
+        bind_integer(&to, i);
+        bind_text(&to, violation->rule);
+        bind_text(&to, violation->text);
+        bind_text(&to, violation->legal);
+        rc = run(&to);
+    }
+    return rc;
+}
+
+static const char *fit_name(enum ty_fit fit)
+{
+    return fit == TY_FIT_YES ? "fits" : fit == TY_FIT_TIGHT ? "tight" : "no";
+}
+
+ty_status ty_store_add_prediction(ty_store *store, int64_t study_id,
+                                  const struct ty_prediction *prediction, struct ty_error *error)
+{
+    const struct ty_prediction *p = prediction;
+    bool judged = p->n_stages > 0; /* memory was computed */
+    struct row row = {.study_id = study_id,
+                      .plan_id = -1,
+                      .detailed = true,
+                      .feasible = p->feasible,
+                      .fit = judged ? fit_name(p->fit) : NULL,
+                      .plan = &p->plan,
+                      .step_time_s = p->step_time_s,
+                      .bound_s = p->bound_s,
+                      .tokens_per_s = p->tokens_per_s,
+                      .tokens_per_s_per_gpu = p->tokens_per_s_per_gpu,
+                      .mfu = p->mfu,
+                      .model_flop_per_s_per_gpu = p->model_flop_per_s_per_gpu,
+                      .hardware_flop_per_s_per_gpu = p->hardware_flop_per_s_per_gpu,
+                      .flop_convention = ty_flops_name(p->flops),
+                      .peak_bytes = judged ? p->peak_bytes : (double)NAN,
+                      .budget_bytes = judged ? p->budget_bytes : (double)NAN,
+                      .headroom_bytes = judged ? p->headroom_bytes : (double)NAN,
+                      .largest_component = judged ? ty_mem_name(p->largest_component) : NULL,
+                      .imbalance_limit = p->imbalance_limit,
+                      .bubble_ratio = p->bubble_ratio,
+                      .interval_80 = {p->interval_80[0], p->interval_80[1]},
+                      .breakdown_s = p->breakdown_s};
+    int rc = open_batch(store);
+    if (rc == SQLITE_OK)
+        rc = add_row(store, &row);
+    int64_t id = sqlite3_last_insert_rowid(store->db);
+    if (rc == SQLITE_OK)
+        rc = add_memory(store, id, p);
+    if (rc == SQLITE_OK)
+        rc = add_groups(store, id, p);
+    if (rc == SQLITE_OK)
+        rc = add_notes(store, id, p);
+    if (rc == SQLITE_OK)
+        rc = add_violations(store, id, p);
+    return rc == SQLITE_OK ? close_row(store, error) : store_rollback(store, rc, error);
+}
+
+static int add_rejection(sqlite3_stmt *statement, int64_t study_id, int reason, uint64_t count)
+{
+    struct binder to = {.statement = statement, .rc = SQLITE_OK};
+    bind_integer(&to, study_id);
+    bind_text(&to, ty_reject_name((enum ty_reject)reason));
+    bind_integer(&to, (int64_t)count);
+    return run(&to);
+}
+
+ty_status ty_store_add_rejections(ty_store *store, int64_t study_id,
+                                  const uint64_t rejected[TY_N_REJECTS], struct ty_error *error)
+{
+    static const char sql[] = "INSERT INTO rejection VALUES (?, ?, ?)"
+                              " ON CONFLICT DO UPDATE SET count = count + excluded.count";
+    sqlite3_stmt *statement = NULL;
+    int rc = open_batch(store);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
+    for (int reason = 0; reason < TY_N_REJECTS && rc == SQLITE_OK; reason++)
+        if (rejected[reason])
+            rc = add_rejection(statement, study_id, reason, rejected[reason]);
+    ty_status status = rc == SQLITE_OK ? TY_OK : store_rollback(store, rc, error);
+    sqlite3_finalize(statement);
+    return status;
+}
