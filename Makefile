@@ -2,7 +2,7 @@
 # trainyard: one Makefile, out of tree. `make help` lists the targets.
 #
 #   libtrainyard        sim + models + search: libc, libm, threads
-#   libtrainyard-tools  models/spec + calibrate + reports: cJSON, SQLite, GSL
+#   libtrainyard-tools  models/spec + calibrate + reports: cJSON, SQLite
 #   trainyard           cli
 
 B ?= build
@@ -12,11 +12,16 @@ libdir = $(PREFIX)/lib
 includedir = $(PREFIX)/include
 datadir = $(PREFIX)/share/trainyard
 mandir = $(PREFIX)/share/man
+docdir = $(PREFIX)/share/doc/trainyard
+pkgconfigdir = $(libdir)/pkgconfig
 
 VERSION := $(shell cat VERSION)
+# Bumped on any removal, change of signature or of struct layout; freely before 1.0.
 SOVERSION := 0
 
+ifeq ($(origin CC),default)
 CC = gcc
+endif
 CFLAGS ?= -O2 -g
 WARN = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
        -Wvla -Wdouble-promotion $(if $(CI),-Werror)
@@ -30,8 +35,11 @@ TOOLS_SRC := $(wildcard models/spec/*.c calibrate/*.c reports/*.c)
 CLI_SRC := $(wildcard cli/*.c)
 TEST_SRC := $(wildcard tests/*.c)
 BENCH_SRC := $(wildcard tests/bench/*.c)
+FUZZ_SRC := $(wildcard tests/fuzz/*.c)
+SCRIPTS := $(sort $(wildcard tests/*.t))
 DATA := $(sort $(wildcard data/gpus/*.json data/clusters/*.json data/models/*.json \
                           data/profiles/*.json data/stacks/*.json))
+FORMATTED := $(wildcard include/*.h */*.c */*.h models/spec/*.[ch] tests/*/*.c)
 
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 CORE_OBJ = $(call obj,$(CORE_SRC))
@@ -39,21 +47,55 @@ TOOLS_OBJ = $(call obj,$(TOOLS_SRC)) $(B)/obj/builtin.o
 CLI_OBJ = $(call obj,$(CLI_SRC))
 TESTS = $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
 BENCHES = $(patsubst tests/bench/%.c,$(B)/bench/%,$(BENCH_SRC))
+FUZZERS = $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
 
 CORE_LIBS = -lm -lpthread
-TOOLS_LIBS = -lcjson -lsqlite3 -lgsl -lgslcblas $(CORE_LIBS)
+TOOLS_LIBS = -lcjson -lsqlite3 $(CORE_LIBS)
 
 CORE_A = $(B)/libtrainyard.a
 TOOLS_A = $(B)/libtrainyard-tools.a
 CORE_SO = $(B)/libtrainyard.so.$(SOVERSION)
 TOOLS_SO = $(B)/libtrainyard-tools.so.$(SOVERSION)
+LIBRARIES = $(CORE_A) $(TOOLS_A) $(B)/libtrainyard.so $(B)/libtrainyard-tools.so
+MAN = $(patsubst %,$(B)/man/trainyard-%.1,$(COMMANDS)) $(B)/man/trainyard.1
+COMMANDS = predict sweep report show list help version
 
-.PHONY: all help check test clean
-all: $(B)/trainyard $(CORE_A) $(TOOLS_A) $(B)/libtrainyard.so $(B)/libtrainyard-tools.so
+.DELETE_ON_ERROR:
+.PHONY: all help check test test-long check-asan check-tsan check-valgrind fuzz bench golden man \
+        format lint coverage install uninstall dist clean
 
-$(B)/obj/%.o: %.c
+all: $(B)/trainyard $(LIBRARIES)
+
+help:
+	@echo 'all             program and libraries, in $(B)/ (default)'
+	@echo 'check, test     all tests; test-long: the slow ones too'
+	@echo 'check-asan      tests under address and undefined-behaviour sanitizers'
+	@echo 'check-tsan      tests under the thread sanitizer'
+	@echo 'check-valgrind  test programs under valgrind'
+	@echo 'coverage        lines the tests reach, by file'
+	@echo 'fuzz            each fuzzer for FUZZ_S seconds (default 60); needs clang'
+	@echo 'bench           benchmarks as TSV; BENCH=NAME runs one'
+	@echo 'golden          rewrites tests/golden/*.out from this build'
+	@echo 'man             manual pages; format, lint: source style'
+	@echo 'install         to $$(DESTDIR)$$(PREFIX), PREFIX=$(PREFIX); uninstall removes all of it'
+	@echo 'dist, clean     source archive of HEAD; removes $(B)/'
+	@echo 'variables       B CC CFLAGS LDFLAGS PREFIX DESTDIR; CI=1 makes warnings errors'
+
+# ---- objects ---------------------------------------------------------------------------------
+# Says which Debian packages are missing, all at once, instead of a compiler error.
+$(B)/needs.ok: tools/needs.sh
+	@mkdir -p $(@D)
+	@sh tools/needs.sh "$(CC)" && touch $@
+
+$(B)/obj/%.o: %.c | $(B)/needs.ok
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+# Recompiled whenever the version or this file changes: it reports both.
+$(B)/obj/cli/cmd_version.o: Makefile VERSION
+$(B)/obj/cli/cmd_version.o: ALL_CFLAGS += -DTY_BUILD_FLAGS='"$(CFLAGS) $(SANITIZE)"' \
+    -DTY_BUILD_LIBRARIES='"cJSON $(shell pkg-config --modversion libcjson), SQLite \
+$(shell pkg-config --modversion sqlite3)"'
 
 # The data files travel inside the tools library: no path to look up, nothing to lose.
 $(B)/builtin.c: tools/embed.sh $(DATA)
@@ -63,6 +105,7 @@ $(B)/obj/builtin.o: $(B)/builtin.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c $< -o $@
 
+# ---- libraries and program -------------------------------------------------------------------
 # Static archives: one relocatable object in which internal names are local, so that a planner's
 # own arena_get cannot collide with ours. The tests link the plain archives in $(B)/internal.
 $(B)/internal/core.a: $(CORE_OBJ)
@@ -80,13 +123,13 @@ $(TOOLS_A): $(TOOLS_OBJ)
 	objcopy --localize-hidden $(B)/tools.o
 	rm -f $@; ar rcs $@ $(B)/tools.o
 
-$(CORE_SO): $(CORE_OBJ) trainyard.map
-	$(LINK) -shared -Wl,-soname,$(@F),--version-script,trainyard.map$(if $(SANITIZE),,$(comma)--no-undefined) \
-	    -o $@ $(CORE_OBJ) $(CORE_LIBS)
-$(TOOLS_SO): $(TOOLS_OBJ) $(CORE_SO) trainyard.map
-	$(LINK) -shared -Wl,-soname,$(@F),--version-script,trainyard.map$(if $(SANITIZE),,$(comma)--no-undefined) \
-	    -o $@ $(TOOLS_OBJ) $(CORE_SO) $(TOOLS_LIBS)
+# --no-undefined: the linker itself refuses a core that reaches beyond libc, libm and threads.
 comma := ,
+SO_FLAGS = -shared -Wl,-soname,$(@F),--version-script,trainyard.map$(if $(SANITIZE),,$(comma)--no-undefined)
+$(CORE_SO): $(CORE_OBJ) trainyard.map
+	$(LINK) $(SO_FLAGS) -o $@ $(CORE_OBJ) $(CORE_LIBS)
+$(TOOLS_SO): $(TOOLS_OBJ) $(CORE_SO) trainyard.map
+	$(LINK) $(SO_FLAGS) -o $@ $(TOOLS_OBJ) $(CORE_SO) $(TOOLS_LIBS)
 $(B)/libtrainyard.so: $(CORE_SO)
 	ln -sf $(<F) $@
 $(B)/libtrainyard-tools.so: $(TOOLS_SO)
@@ -103,10 +146,134 @@ $(B)/bench/%: $(B)/obj/tests/bench/%.o $(B)/internal/tools.a $(B)/internal/core.
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $^ $(TOOLS_LIBS)
 
-check test: all $(TESTS)
-	B=$(B) CC="$(CC)" prove -j2 --exec '' $(TESTS) $(wildcard tests/*.t)
+PROVE = B=$(B) CC="$(CC)" SANITIZE="$(SANITIZE)" VERSION=$(VERSION) prove -j2
+check test: all man $(TESTS)
+	$(PROVE) --exec '' $(TESTS) $(SCRIPTS)
+test-long: all man $(TESTS)
+	TRAINYARD_LONG=1 $(PROVE) --exec '' $(TESTS) $(SCRIPTS)
+check-asan:
+	$(MAKE) B=$(B)-asan CFLAGS='-O1 -g -fno-omit-frame-pointer' \
+	    SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all' check
+check-tsan:
+	$(MAKE) B=$(B)-tsan CFLAGS='-O1 -g' SANITIZE=-fsanitize=thread check
+check-valgrind: all $(TESTS)
+	$(PROVE) --exec 'valgrind -q --leak-check=full --error-exitcode=99' $(TESTS)
+golden: all
+	GOLDEN=1 B=$(B) sh tests/golden.t
+
+# One library of everything with clang's coverage feedback; each fuzzer starts from data/ and the
+# inputs kept in tests/fuzz/corpus/NAME, and leaves a crashing input in the folder it ran in.
+FUZZ_S ?= 60
+FUZZ_FLAGS = -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
+$(B)/fuzz/%: tests/fuzz/%.c $(CORE_SRC) $(TOOLS_SRC) $(B)/builtin.c
+	@mkdir -p $(@D)
+	clang $(ALL_CFLAGS) -O1 $(FUZZ_FLAGS) -o $@ $(filter %.c,$^) $(TOOLS_LIBS)
+fuzz: $(FUZZERS)
+	set -e; for f in $(FUZZERS); do \
+	    mkdir -p $$f.corpus; \
+	    ./$$f -max_total_time=$(FUZZ_S) -timeout=10 -rss_limit_mb=4096 -verbosity=0 \
+	        -artifact_prefix=$$f- $$f.corpus \
+	        $$(find tests/fuzz/corpus/$$(basename $$f) data -type d 2>/dev/null); \
+	    echo "$$f: no crash in $(FUZZ_S) s"; done
+
+bench: $(if $(BENCH),$(B)/bench/$(BENCH),$(BENCHES)) $(B)/trainyard
+	@set -e; for b in $(filter $(B)/bench/%,$^); do ./$$b; done
+
+coverage:
+	$(MAKE) B=$(B)-coverage CFLAGS='-O0 -g --coverage' check
+	@cd $(B)-coverage && find obj -path obj/tests -prune -o -name '*.gcno' -print | \
+	    while read -r f; do gcov -n "$${f%.gcno}.o" -o "$$(dirname "$$f")" 2>/dev/null; done | \
+	    awk -F"'" '/^File/ {file = $$2} /^Lines executed/ && file ~ /\.c$$/ && !seen[file]++ \
+	        {print $$0, file}' | sed 's/^Lines executed://; s/% of /% of\t/; s/ \//\t\//' | sort -n
+
+# ---- manual, style ---------------------------------------------------------------------------
+man: $(MAN)
+$(B)/man/trainyard.1: man/trainyard.1
+	@mkdir -p $(@D)
+	cp $< $@
+$(B)/man/trainyard-%.1: $(B)/trainyard
+	@mkdir -p $(@D)
+	$(B)/trainyard help --man $* > $@
+
+format:
+	clang-format -i $(FORMATTED)
+lint: man
+	clang-format --dry-run -Werror $(FORMATTED)
+	mandoc -T lint -W warning $(MAN)
+
+# ---- install ---------------------------------------------------------------------------------
+define CORE_PC
+prefix=$(PREFIX)
+libdir=$(libdir)
+includedir=$(includedir)
+
+Name: trainyard
+Description: Predicts how fast large models train on a GPU cluster
+Version: $(VERSION)
+Libs: -L$${libdir} -ltrainyard
+Libs.private: -lm -lpthread
+Cflags: -I$${includedir}
+endef
+define TOOLS_PC
+prefix=$(PREFIX)
+libdir=$(libdir)
+includedir=$(includedir)
+
+Name: trainyard-tools
+Description: Specification files, results database and reports of trainyard
+Version: $(VERSION)
+Requires: trainyard
+Requires.private: sqlite3 libcjson
+Libs: -L$${libdir} -ltrainyard-tools
+Cflags: -I$${includedir}
+endef
+export CORE_PC TOOLS_PC
+$(B)/trainyard.pc: Makefile VERSION
+	@echo "$$CORE_PC" > $@
+$(B)/trainyard-tools.pc: Makefile VERSION
+	@echo "$$TOOLS_PC" > $@
+
+EXAMPLES := $(wildcard examples/*)
+D = $(DESTDIR)
+# What make install writes, and all that make uninstall has to remove.
+INSTALLED = $(bindir)/trainyard \
+    $(addprefix $(libdir)/,$(notdir $(LIBRARIES) $(CORE_SO) $(TOOLS_SO))) \
+    $(includedir)/trainyard.h $(includedir)/trainyard_tools.h \
+    $(pkgconfigdir)/trainyard.pc $(pkgconfigdir)/trainyard-tools.pc \
+    $(addprefix $(mandir)/man1/,$(notdir $(MAN))) \
+    $(patsubst data/%,$(datadir)/%,$(DATA)) \
+    $(addprefix $(docdir)/,LICENSE CHANGELOG.md README.md $(EXAMPLES))
+
+# The prefix goes into the .pc files, so they are made anew at every install.
+install: all man
+	@rm -f $(B)/trainyard.pc $(B)/trainyard-tools.pc
+	@$(MAKE) -s $(B)/trainyard.pc $(B)/trainyard-tools.pc
+	install -d $(sort $(addprefix $(D),$(dir $(INSTALLED))))
+	install -m 755 $(B)/trainyard $(D)$(bindir)
+	install -m 644 $(CORE_A) $(TOOLS_A) $(D)$(libdir)
+	install -m 755 $(CORE_SO) $(TOOLS_SO) $(D)$(libdir)
+	ln -sf $(notdir $(CORE_SO)) $(D)$(libdir)/libtrainyard.so
+	ln -sf $(notdir $(TOOLS_SO)) $(D)$(libdir)/libtrainyard-tools.so
+	install -m 644 include/trainyard.h include/trainyard_tools.h $(D)$(includedir)
+	install -m 644 $(B)/trainyard.pc $(B)/trainyard-tools.pc $(D)$(pkgconfigdir)
+	install -m 644 $(MAN) $(D)$(mandir)/man1
+	set -e; for f in $(patsubst data/%,%,$(DATA)); do \
+	    install -m 644 data/$$f $(D)$(datadir)/$$f; done
+	install -m 644 LICENSE CHANGELOG.md README.md $(D)$(docdir)
+	install -m 644 $(EXAMPLES) $(D)$(docdir)/examples
+
+# Folders that are ours go too; shared ones (bin, lib, man1) only when nothing is left in them.
+uninstall:
+	rm -f $(addprefix $(D),$(INSTALLED))
+	-@find $(D)$(datadir) $(D)$(docdir) -depth -type d -empty -delete 2>/dev/null || true
+	-@rmdir -p --ignore-fail-on-non-empty $(sort $(addprefix $(D),$(dir $(INSTALLED)))) \
+	    2>/dev/null || true
+
+dist:
+	@mkdir -p $(B)
+	git archive --prefix=trainyard-$(VERSION)/ -o $(B)/trainyard-$(VERSION).tar.gz HEAD
 
 clean:
-	rm -rf $(B)
+	rm -rf $(B) $(B)-asan $(B)-tsan $(B)-coverage
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
