@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * JSON of an answer: the keys of `predict --json` and `sweep --json`, on which other programs
+ * rely. Every key is always there; what is unknown or has no meaning (all numbers of a plan that
+ * breaks a rule) is null.
+ */
+#include "include/trainyard_tools.h"
+#include "models/spec/json_write.h"
+
+#include <math.h>
+#include <stddef.h>
+
+static void write_flags(struct json_writer *json, const struct ty_field *field, uint32_t bits)
+{
+    json_array(json, field->path);
+    for (uint32_t bit = 0; bit < 32 && field->names[bit]; bit++)
+        if (bits >> bit & 1 && field->names[bit][0])
+            json_text(json, NULL, field->names[bit]);
+    json_close(json);
+}
+
+static void write_enum(struct json_writer *json, const struct ty_field *field, int value)
+{
+    const char *name = NULL;
+    for (int i = 0; field->names[i] && i <= value; i++)
+        if (i == value)
+            name = field->names[i];
+    json_text(json, field->path, name);
+}
+
+static void write_field(struct json_writer *json, const struct ty_field *field, const void *value)
+{
+    const char *place = (const char *)value + field->offset;
+    switch (field->type) {
+    case TY_FIELD_DOUBLE:
+        json_number(json, field->path, *(const double *)place);
+        break;
+    case TY_FIELD_U32:
+        json_count(json, field->path, *(const uint32_t *)place);
+        break;
+    case TY_FIELD_U64:
+        json_count(json, field->path, *(const uint64_t *)place);
+        break;
+    case TY_FIELD_BOOL:
+        json_bool(json, field->path, *(const bool *)place);
+        break;
+    case TY_FIELD_ENUM:
+        write_enum(json, field, *(const int *)place);
+        break;
+    case TY_FIELD_FLAGS:
+        write_flags(json, field, *(const uint32_t *)place);
+        break;
+    case TY_FIELD_TEXT:
+        json_text(json, field->path, place);
+        break;
+    }
+}
+
+static void write_plan(struct json_writer *json, const char *key, const struct ty_plan *plan)
+{
+    size_t n;
+    const struct ty_field *fields = ty_fields(TY_KIND_PLAN, &n);
+    json_object(json, key);
+    for (size_t i = 0; i < n; i++)
+        write_field(json, &fields[i], plan);
+    json_count(json, "dp", plan->dp);
+    json_count(json, "edp", plan->edp);
+    json_count(json, "n_micro", plan->n_micro);
+    json_close(json);
+}
+
+/* known: false writes null for every part. */
+static void write_breakdown(struct json_writer *json, const double *breakdown_s, bool known)
+{
+    json_object(json, "breakdown_s");
+    for (int part = 0; part < TY_N_PARTS; part++)
+        json_number(json, ty_part_name((enum ty_part)part),
+                    known ? breakdown_s[part] : (double)NAN);
+    json_close(json);
+}
+
+static void write_violations(struct json_writer *json, const struct ty_prediction *p)
+{
+    json_array(json, "violations");
+    for (uint32_t i = 0; i < p->n_violations; i++) {
+        json_object(json, NULL);
+        json_text(json, "rule", p->violations[i].rule);
+        json_text(json, "text", p->violations[i].text);
+        json_text(json, "legal", p->violations[i].legal);
+        json_close(json);
+    }
+    json_close(json);
+}
+
+static void write_memory(struct json_writer *json, const struct ty_prediction *p)
+{
+    bool known = p->n_stages > 0;
+    json_object(json, "memory_bytes");
+    json_number(json, "peak", known ? p->peak_bytes : (double)NAN);
+    json_number(json, "budget", known ? p->budget_bytes : (double)NAN);
+    json_array(json, "stages");
+    for (uint32_t stage = 0; stage < p->n_stages; stage++) {
+        json_object(json, NULL);
+        for (int part = 0; part < TY_N_MEM; part++)
+            json_number(json, ty_mem_name((enum ty_mem)part), p->stages[stage].bytes[part]);
+        json_close(json);
+    }
+    json_close(json);
+    json_close(json);
+}
+
+static void write_groups(struct json_writer *json, const struct ty_prediction *p)
+{
+    json_array(json, "groups");
+    for (uint32_t i = 0; i < p->n_groups; i++) {
+        json_object(json, NULL);
+        json_text(json, "name", p->groups[i].name);
+        json_count(json, "size", p->groups[i].size);
+        json_count(json, "ranks_per_domain", p->groups[i].ranks_per_domain);
+        json_text(json, "link", p->groups[i].link);
+        json_close(json);
+    }
+    json_close(json);
+}
+
+static void write_notes(struct json_writer *json, const char *key, enum ty_note_kind kind,
+                        const struct ty_prediction *p)
+{
+    json_array(json, key);
+    for (uint32_t i = 0; i < p->n_notes; i++) {
+        const struct ty_note *note = &p->notes[i];
+        if (note->kind != kind)
+            continue;
+        json_object(json, NULL);
+        json_text(json, "field", note->field);
+        json_text(json, "value", note->value);
+        json_text(json, "reason", note->reason);
+        json_number(json, "effect_pct", note->effect_pct);
+        json_close(json);
+    }
+    json_close(json);
+}
+
+static const char *fit_name(enum ty_fit fit)
+{
+    return fit == TY_FIT_YES ? "fits" : fit == TY_FIT_TIGHT ? "tight" : "no";
+}
+
+/* Speed: null throughout for an infeasible plan, whatever the struct holds. */
+static void write_speed(struct json_writer *json, const struct ty_prediction *p)
+{
+    double unknown = p->feasible ? 0.0 : (double)NAN; /* x + NAN = NAN */
+    json_number(json, "step_time_s", p->step_time_s + unknown);
+    json_number(json, "tokens_per_s", p->tokens_per_s + unknown);
+    json_number(json, "tokens_per_s_per_gpu", p->tokens_per_s_per_gpu + unknown);
+    json_number(json, "model_tflops_per_gpu", p->model_flop_per_s_per_gpu / 1e12 + unknown);
+    json_number(json, "mfu", p->mfu + unknown);
+    json_text(json, "flop_convention", ty_flops_name(p->flops));
+    write_breakdown(json, p->breakdown_s, p->feasible);
+    bool calibrated = isfinite(p->interval_80[0] + p->interval_80[1] + unknown);
+    if (calibrated) {
+        json_array(json, "interval_80");
+        json_number(json, NULL, p->interval_80[0]);
+        json_number(json, NULL, p->interval_80[1]);
+        json_close(json);
+    } else {
+        json_null(json, "interval_80");
+    }
+}
+
+char *ty_prediction_json(const struct ty_prediction *prediction, const struct ty_profile *profile)
+{
+    const struct ty_prediction *p = prediction;
+    bool judged = p->n_stages > 0; /* memory is computed only for a legal plan */
+    struct json_writer json;
+    json_begin(&json);
+    json_object(&json, NULL);
+    json_bool(&json, "feasible", p->feasible);
+    write_violations(&json, p);
+    json_text(&json, "fit", judged ? fit_name(p->fit) : NULL);
+    json_number(&json, "headroom_bytes", judged ? p->headroom_bytes : (double)NAN);
+    json_text(&json, "largest_component", judged ? ty_mem_name(p->largest_component) : NULL);
+    write_speed(&json, p);
+    write_memory(&json, p);
+    write_groups(&json, p);
+    json_text(&json, "profile", profile->name);
+    json_text(&json, "stack", profile->stack);
+    write_plan(&json, "resolved_plan", &p->plan);
+    write_notes(&json, "defaulted", TY_NOTE_DEFAULTED, p);
+    write_notes(&json, "uncalibrated", TY_NOTE_UNCALIBRATED, p);
+    write_notes(&json, "extrapolated", TY_NOTE_EXTRAPOLATED, p);
+    write_notes(&json, "unused", TY_NOTE_UNUSED, p);
+    json_close(&json);
+    return json_finish(&json);
+}
+
+static void write_score(struct json_writer *json, const struct ty_score *score)
+{
+    bool feasible = isfinite(score->step_time_s);
+    json_object(json, NULL);
+    write_plan(json, "plan", &score->plan);
+    json_bool(json, "feasible", feasible);
+    json_number(json, "headroom_bytes", score->headroom_bytes);
+    json_number(json, "step_time_s", score->step_time_s);
+    json_number(json, "tokens_per_s", score->tokens_per_s);
+    json_number(json, "tokens_per_s_per_gpu", score->tokens_per_s_per_gpu);
+    json_number(json, "mfu", score->mfu);
+    write_breakdown(json, score->breakdown_s, feasible);
+    json_object(json, "memory_bytes");
+    json_number(json, "peak", score->peak_bytes);
+    json_number(json, "budget", score->peak_bytes + score->headroom_bytes);
+    json_close(json);
+    json_close(json);
+}
+
+char *ty_search_json(const struct ty_search_result *result, const struct ty_search *search)
+{
+    struct json_writer json;
+    json_begin(&json);
+    json_object(&json, NULL);
+    json_count(&json, "enumerated", result->n_enumerated);
+    json_count(&json, "evaluated", result->n_evaluated);
+    json_object(&json, "rejected");
+    for (int reason = 0; reason < TY_N_REJECTS; reason++)
+        json_count(&json, ty_reject_name((enum ty_reject)reason), result->rejected[reason]);
+    json_close(&json);
+    enum ty_flops flops = search->options.flops;
+    json_text(&json, "flop_convention",
+              ty_flops_name(flops == TY_FLOPS_AUTO ? TY_FLOPS_MEGATRON : flops));
+    json_text(&json, "profile", search->profile->name);
+    json_text(&json, "stack", search->profile->stack);
+    json_array(&json, "plans");
+    for (uint32_t i = 0; i < result->n_best; i++)
+        write_score(&json, &result->best[i]);
+    json_close(&json);
+    json_close(&json);
+    return json_finish(&json);
+}
