@@ -23,10 +23,14 @@ struct collective {
     struct group_shape shape;
     double remote_copies; /* A2A: copies that really cross domains / naive (dedup); 0 = 1 */
     double local_copies;  /* A2A: copies inside the domain / naive; 0 = 1 */
+    double ring_steps;    /* SEND: the payload goes in so many equal steps of a ring; 0 = one
+                             message on its own */
+    double share;         /* part of the collective (of its time and its bytes) that is meant, when
+                             it is split into an exposed and an overlapped part; 0 = all of it */
 };
 
 struct collective_flow {
-    double latency_s, work_bytes, cap_bytes_per_s; /* work = payload */
+    double latency_s, work_bytes, cap_bytes_per_s; /* work = payload * share */
     double bytes_per_work[N_LINKS];                /* per direction, on one rank's own link */
 };
 
@@ -36,6 +40,9 @@ double collective_busbw_factor(enum collective_op op, uint32_t n);
 double collective_time_s(const struct setting *setting, const struct collective *collective);
 void collective_as_flow(const struct setting *setting, const struct collective *collective,
                         struct collective_flow *out);
+/* Copies of an all-to-all per naive copy when a token sends one copy to each of the `places`
+ * (ranks or domains) its top_k random choices hit: places (1 - (1 - 1/places)^top_k) / top_k. */
+double collective_distinct_ratio(double places, double top_k);
 /* Two-level all-reduce bracket of handbook 5.4: perfect pipelining and strictly serial. */
 void collective_two_level_s(double payload_bytes, uint32_t per_node, uint32_t nodes,
                             double nic_bytes_per_s, double intra_busbw_bytes_per_s, double *low_s,

@@ -153,7 +153,7 @@ static const struct ty_field model_fields[] = {
     BOOL(ty_model, head_bias, "head_bias", "bias of the output layer; default off"),
     BOOL(ty_model, embedding_norm, "embedding_norm", "norm behind the embedding; default off"),
     BOOL(ty_model, final_norm, "final_norm", "norm before the output layer; default off"),
-    U32(ty_model, n_mtp, "mtp", COUNT, 0, 64, "multi-token-prediction modules; default 0"),
+    U32(ty_model, n_mtp, "mtp", COUNT, 0, 8, "multi-token-prediction modules; default 0"),
     U32(ty_model, lora_rank, "lora_rank", COUNT, 0, 65536,
         "rank of LoRA adapters on frozen weights; default 0 = train all"),
 };

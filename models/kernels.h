@@ -17,20 +17,32 @@ struct kernel {
     enum ty_precision precision;
     /* GEMM: C[m,n] = A[m,k] B[k,n], `groups` of them in one launch */
     double m, n, k, groups;
-    bool accumulate; /* fp32 accumulation into main gradients: 8 B per element of C */
+    double inner;    /* grouped GEMM: inner size of one expert on this rank */
+    bool accumulate; /* wgrad: the result is added to main gradients */
     bool backward;   /* dgrad, wgrad or attention backward */
-    /* attention: sequences * heads blocks over `seq` queries */
-    double batch_heads, seq, head_dim;
+    /* attention: batch_heads (sequences * heads) blocks of `queries`, each over `seq` keys */
+    double batch_heads, queries, seq, head_dim;
     /* counted work: what MFU divides by, what the kernel executes, what it moves */
     double flop_model, flop_hw, bytes;
 };
 
-/* Fills flop and ideal bytes of a GEMM (handbook 1.5). */
+/* Fills a GEMM with its flop and ideal bytes (handbook 1.2, 1.5). */
 void kernel_gemm(struct kernel *out, const char *name, enum ty_precision precision, double m,
                  double n, double k);
+/* Makes a GEMM `groups` of its kind in one launch; op: KERNEL_GEMM (batched) or
+ * KERNEL_GROUPED_GEMM (experts). */
+void kernel_repeat(struct kernel *kernel, enum kernel_op op, double groups);
+/* Makes a GEMM a wgrad that reads and writes main gradients of bytes_per_element (4 or 2). */
+void kernel_accumulate(struct kernel *kernel, double bytes_per_element);
+/* Fills an element-wise kernel. */
+void kernel_bytes(struct kernel *out, const char *name, double bytes);
 
-/* Seconds, >= the profile's kernel floor; 0 for an empty kernel. */
+/* Seconds, >= the profile's kernel floor; 0 for a kernel without work. */
 double kernel_time_s(const struct setting *setting, const struct kernel *kernel);
+
+/* Query-key pairs of one sequence under a causal mask (handbook 1.3): s^2/2, or the band of a
+ * sliding window of `window` tokens (0 = none), or disjoint chunks of that size. */
+double kernel_attention_pairs(double seq, double window, bool chunked);
 
 /* Tile and wave quantisation (4.2): share of the machine's tiles that do useful work for an
  * m x n output in tiles of tile_m x tile_n on `sms`. */

@@ -20,19 +20,26 @@ struct item {
     struct collective collective;
     enum ty_part part; /* of a collective: tp, cp, ep */
     bool overlaps;     /* collective may run beside the kernels that follow it, up to `join` */
-    uint32_t join;     /* index of the first item that needs its result; 0 = the next one */
+    uint32_t join;     /* overlaps: index of the first item that needs its result, > its own; the
+                          list's n: the end of the pass */
 };
 
-#define LAYER_MAX_ITEMS 160
+/* Longest pass seen: backward with full recompute of the head and eight MTP modules of MoE layers
+ * with every collective split (tests/layer.c). */
+#define LAYER_MAX_ITEMS 1024
 
 struct item_list {
     uint32_t n;
+    uint32_t n_launches; /* kernels the host issues, collectives included */
     struct item item[LAYER_MAX_ITEMS];
-    uint32_t n_launches; /* kernels the host issues */
 };
 
-/* The items of one pass. PHASE_BACKWARD includes the recompute the plan asks for. kind: index
- * into model.kinds (ignored for the ends). plan: resolved and legal. */
+/* The items of one pass. PHASE_BACKWARD and PHASE_DGRAD begin with the recompute the plan asks for
+ * (plan.recompute_layers, the part of a stage that is recomputed, is the caller's to apply: a
+ * layer does not know its place). PHASE_BACKWARD is PHASE_DGRAD and PHASE_WGRAD interleaved. The
+ * head includes the MTP modules. kind: index into model.kinds (ignored for the ends). plan:
+ * resolved and legal. With low precision the list depends on plan.n_micro (weights are cast once
+ * per step). */
 void layer_items(const struct setting *setting, const struct ty_plan *plan, enum layer_what what,
                  uint32_t kind, enum layer_phase phase, struct item_list *out);
 

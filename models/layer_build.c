@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Appending to a pass: kernels, element-wise traffic, collectives whole or split into an exposed
+ * and an overlapped share, and the linears of tensor parallelism with their gathers and reduces.
+ *
+ * Overlap: userbuffers, async TP and the like hide a measured share of a collective behind the
+ * GEMM it belongs to. The item is split: `exposed` of it blocks, the rest is appended before the
+ * GEMM, runs beside it and is joined after it, so a GEMM too short to hide it shows. Source of the
+ * share: ACCURACY 1.5 (tpov). */
+#include "models/layer_parts.h"
+
+#include <assert.h>
+#include <math.h>
+
+/* Element-wise traffic of backward over forward; source: ACCURACY 1.3. */
+static const double BACKWARD_BYTES = 1.7;
+/* A norm reads and writes; source: handbook 1.5. */
+static const double NORM_PASSES = 2.0;
+/* Bytes moved per element quantised (read 2, write both orientations); nvfp4 needs amax and
+ * transform passes besides. Source: ACCURACY 1.4. */
+static const double CAST_BYTES = 4.0, CAST_NVFP4 = 1.5;
+/* Traffic of LoRA adapters over w m (k + 2 n), and of their backward over forward; source:
+ * ACCURACY-2 2.8 and its table 4 (klora). */
+static const double LORA_BYTES = 0.8164, LORA_BACKWARD = 1.5;
+
+enum ty_precision wide_precision(enum ty_precision precision)
+{
+    return precision_bytes(precision) < 2.0 ? TY_BF16_PRECISION : precision;
+}
+
+static struct item *append(struct build *build)
+{
+    struct item_list *list = build->list;
+    assert(list->n < LAYER_MAX_ITEMS);
+    list->n_launches++;
+    list->item[list->n] = (struct item){0};
+    return &list->item[list->n++];
+}
+
+void build_kernel(struct build *build, const struct kernel *kernel)
+{
+    struct item *item = append(build);
+    item->kernel = *kernel;
+    item->part = kernel->part;
+    if (build->recompute)
+        item->kernel.flop_model = 0.0;
+}
+
+void build_bytes(struct build *build, const char *name, double bytes)
+{
+    struct kernel kernel;
+    if (bytes <= 0.0)
+        return;
+    kernel_bytes(&kernel, name, bytes * build->setting->profile.elementwise_ratio);
+    build_kernel(build, &kernel);
+}
+
+void build_bytes_backward(struct build *build, const char *name, double forward_bytes)
+{
+    if (build->dgrad)
+        build_bytes(build, name, BACKWARD_BYTES * forward_bytes);
+}
+
+static double norm_bytes(const struct build *build, double n_norms)
+{
+    return n_norms * NORM_PASSES * build->w_bytes * build->norm_tok * build->hidden;
+}
+
+void build_norms_forward(struct build *build, double n_norms)
+{
+    build_bytes(build, "norm", norm_bytes(build, n_norms));
+}
+
+void build_norms_backward(struct build *build, double n_norms)
+{
+    build_bytes_backward(build, "norm", norm_bytes(build, n_norms));
+}
+
+void build_casts(struct build *build, double elements)
+{
+    struct kernel kernel;
+    const enum ty_precision precision = build->plan->precision;
+    if (precision_bytes(precision) >= 2.0)
+        return;
+    const double passes = precision == TY_NVFP4_PRECISION ? CAST_NVFP4 : 1.0;
+    kernel_bytes(&kernel, "cast",
+                 CAST_BYTES * passes * elements * build->setting->profile.cast_ratio);
+    build_kernel(build, &kernel);
+}
+
+static bool empty(const struct collective *collective)
+{
+    return collective->shape.size <= 1 || collective->payload_bytes <= 0.0;
+}
+
+void build_collective(struct build *build, enum ty_part part, const struct collective *collective)
+{
+    if (empty(collective))
+        return;
+    struct item *item = append(build);
+    item->is_collective = true;
+    item->collective = *collective;
+    item->part = part;
+}
+
+uint32_t build_overlapped(struct build *build, enum ty_part part,
+                          const struct collective *collective, double exposed)
+{
+    struct collective shared = *collective;
+    if (empty(collective))
+        return 0;
+    if (exposed >= 1.0) {
+        build_collective(build, part, collective);
+        return 0;
+    }
+    if (exposed > 0.0) {
+        shared.share = exposed;
+        build_collective(build, part, &shared);
+        build->list->n_launches--; /* the other share is the same launch */
+    }
+    shared.share = 1.0 - exposed;
+    build_collective(build, part, &shared);
+    build->list->item[build->list->n - 1].overlaps = true;
+    return build->list->n; /* index + 1 */
+}
+
+void build_join(struct build *build, uint32_t handle)
+{
+    if (handle > 0)
+        build->list->item[handle - 1].join = build->list->n;
+}
+
+static void gemm(struct build *build, const struct linear *linear, struct kernel *kernel)
+{
+    if (linear->groups > 0.0) {
+        kernel_repeat(kernel, KERNEL_GROUPED_GEMM, linear->groups);
+        kernel->inner = linear->inner;
+    }
+    kernel->flop_model /= linear->excess > 0.0 ? linear->excess : 1.0;
+    if (linear->uncounted)
+        kernel->flop_model = 0.0;
+    if (kernel->accumulate)
+        kernel_accumulate(kernel, build->plan->grad_dtype == TY_FP32_PRECISION ? 4.0 : 2.0);
+    build_kernel(build, kernel);
+}
+
+/* The low-rank detour beside a frozen matrix: each adapter reads the input; together they read and
+ * write the output. Bandwidth alone counts, the rank is small. */
+static void adapters(struct build *build, const struct linear *linear, double factor)
+{
+    const double rows = linear->m * fmax(linear->groups, 1.0);
+    if (build->setting->model.lora_rank > 0 && linear->n_adapters > 0.0)
+        build_bytes(build, "lora",
+                    factor * LORA_BYTES * build->w_bytes * rows *
+                        (linear->n_adapters * linear->k + 2.0 * linear->n));
+}
+
+void build_linear_forward(struct build *build, const struct linear *linear)
+{
+    struct kernel kernel;
+    kernel_gemm(&kernel, linear->name, linear->precision, linear->m, linear->n, linear->k);
+    gemm(build, linear, &kernel);
+    adapters(build, linear, 1.0);
+}
+
+void build_linear_dgrad(struct build *build, const struct linear *linear)
+{
+    struct kernel kernel;
+    if (!build->dgrad)
+        return;
+    kernel_gemm(&kernel, linear->name, linear->precision, linear->m, linear->k, linear->n);
+    kernel.backward = true;
+    gemm(build, linear, &kernel);
+    adapters(build, linear, LORA_BACKWARD);
+}
+
+void build_linear_wgrad(struct build *build, const struct linear *linear)
+{
+    struct kernel kernel;
+    if (!build->wgrad || build->setting->model.lora_rank > 0) /* LoRA: base weights are frozen */
+        return;
+    kernel_gemm(&kernel, linear->name, linear->precision, linear->k, linear->n, linear->m);
+    kernel.backward = kernel.accumulate = true;
+    gemm(build, linear, &kernel);
+}
+
+void build_linear_backward(struct build *build, const struct linear *linear)
+{
+    build_linear_dgrad(build, linear);
+    build_linear_wgrad(build, linear);
+}
+
+struct collective build_tp_collective(const struct build *build, enum collective_op op)
+{
+    return (struct collective){.op = op,
+                               .payload_bytes = build->tok * build->hidden * build->w_bytes,
+                               .shape = build->tp_shape};
+}
+
+void build_column_forward(struct build *build, const struct linear *linear)
+{
+    uint32_t gather = 0;
+    const struct collective input = build_tp_collective(build, COLLECTIVE_ALL_GATHER);
+    if (build->sp)
+        gather = build_overlapped(build, TY_PART_TP, &input, build->tp_exposed);
+    build_linear_forward(build, linear);
+    build_join(build, gather);
+}
+
+void build_row_forward(struct build *build, const struct linear *linear)
+{
+    const struct collective all = build_tp_collective(build, COLLECTIVE_ALL_REDUCE);
+    const struct collective output = build_tp_collective(build, COLLECTIVE_REDUCE_SCATTER);
+    if (!build->sp) {
+        build_linear_forward(build, linear);
+        build_collective(build, TY_PART_TP, &all);
+        return;
+    }
+    const uint32_t reduce = build_overlapped(build, TY_PART_TP, &output, build->tp_exposed);
+    build_linear_forward(build, linear);
+    build_join(build, reduce);
+}
+
+void build_row_backward(struct build *build, const struct linear *linear)
+{
+    uint32_t gather = 0;
+    const struct collective dy = build_tp_collective(build, COLLECTIVE_ALL_GATHER);
+    if (build->sp && build->dgrad)
+        gather = build_overlapped(build, TY_PART_TP, &dy, build->tp_exposed);
+    build_linear_dgrad(build, linear);
+    build_join(build, gather);
+    build_linear_wgrad(build, linear);
+}
+
+/* dX of a column-parallel linear, reduced while wgrad runs when overlap is on. */
+static uint32_t reduce_dx(struct build *build)
+{
+    const struct collective all = build_tp_collective(build, COLLECTIVE_ALL_REDUCE);
+    const struct collective part = build_tp_collective(build, COLLECTIVE_REDUCE_SCATTER);
+    if (!build->dgrad)
+        return 0;
+    if (build->sp)
+        return build_overlapped(build, TY_PART_TP, &part, build->wgrad ? build->tp_exposed : 1.0);
+    build_collective(build, TY_PART_TP, &all);
+    return 0;
+}
+
+void build_column_backward(struct build *build, const struct linear *linear, bool hide_gather)
+{
+    uint32_t gather = 0;
+    const struct collective x = build_tp_collective(build, COLLECTIVE_ALL_GATHER);
+    const bool regather = build->sp && build->wgrad && build->setting->model.lora_rank == 0;
+    if (regather && build->dgrad && hide_gather)
+        gather = build_overlapped(build, TY_PART_TP, &x, 0.0);
+    else if (regather)
+        gather = build_overlapped(build, TY_PART_TP, &x, build->dgrad ? build->tp_exposed : 1.0);
+    build_linear_dgrad(build, linear);
+    build_join(build, gather);
+    const uint32_t reduce = reduce_dx(build);
+    build_linear_wgrad(build, linear);
+    build_join(build, reduce);
+}
