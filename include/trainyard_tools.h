@@ -59,6 +59,7 @@ TY_API void ty_text_free(char *text);
 
 /* Built-in names of a kind, sorted; index 0.. until NULL. */
 TY_API const char *ty_builtin_name(enum ty_kind kind, size_t index);
+TY_API const char *ty_builtin_stack(size_t index);
 
 /* ---- store: one SQLite file holds one study ------------------------------------------------ */
 
