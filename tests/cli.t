@@ -1,0 +1,221 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# The command-line tool from outside: exit codes, messages that name file and field, JSON, ranges,
+# the agreement of flags, --set and files.
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use JSON::PP;
+use Test::More;
+
+my $trainyard = ($ENV{B} // 'build') . '/trainyard';
+my $dir = tempdir(CLEANUP => 1);
+my @job = qw(--model llama3-8b --cluster dgx-h100);
+my @plan = (@job, qw(--gpus 64 --tp 2 --gbs 64 --seq 4096));
+
+# Runs the tool; returns (exit status, standard output, standard error).
+sub run {
+    my @args = map { my $arg = $_; $arg =~ s/'/'\\''/g; "'$arg'" } @_;
+    my $out = `$trainyard @args 2>$dir/stderr`;
+    my $status = $? >> 8;
+    $status = "signal $?" if $? & 127;
+    open my $file, '<', "$dir/stderr" or die;
+    local $/;
+    return ($status, $out, scalar <$file>);
+}
+
+# The command must end with the status, and what it says must match.
+sub refused {
+    my ($what, $want, $pattern, @args) = @_;
+    my ($status, $out, $err) = run(@args);
+    is($status, $want, "$what: status $want");
+    like($err, $pattern, "$what: message");
+    is($out, '', "$what: nothing on standard output");
+}
+
+sub json {
+    my ($status, $out, $err) = run(@_, '--json');
+    my $value = eval { decode_json($out) };
+    diag("no JSON from @_: $@ $err") unless $value;
+    return ($value // {}, $status, $err);
+}
+
+sub spit {
+    my ($name, $text) = @_;
+    open my $file, '>', "$dir/$name" or die;
+    print $file $text;
+    close $file;
+    return "$dir/$name";
+}
+
+# ---- the command line ------------------------------------------------------------------------
+refused('no command', 2, qr/usage/);
+refused('misspelt command', 2, qr/did you mean predict/, 'predct');
+refused('command of a later version', 2, qr/whatif is not built yet/, 'whatif');
+refused('misspelt option', 2, qr/--gups; did you mean --gpus/, 'predict', '--gups', 8);
+refused('option of a later version', 2, qr/--framework is not built yet/,
+    'predict', '--framework', 'megatron');
+refused('rung of a later version', 2, qr/full.*not built yet/, 'predict', @plan, '--rung', 'full');
+refused('schedule that is not modelled', 2, qr/--schedule dualpipe.*gpipe, 1f1b/s,
+    'predict', @plan, '--schedule', 'dualpipe');
+refused('option without value', 2, qr/--tp.*needs a value/, 'predict', @job, '--tp');
+refused('stray argument', 2, qr/unexpected argument "x"/, 'predict', 'x');
+refused('option of another command', 2, qr/unknown option --out/, 'predict', '--out', 'x');
+refused('--set without =', 2, qr/PATH=VALUE/, 'predict', @plan, '--set', 'plan.tp');
+refused('--set of an unknown kind', 2, qr/job\.x.*model\., cluster/, 'predict', @plan,
+    '--set', 'job.x=1');
+refused('--set of an unknown field', 2, qr/cluster\.network\.nik/, 'predict', @plan,
+    '--set', 'cluster.network.nik=1 GB/s');
+refused('predict without a model', 2, qr/--model.*not given/, 'predict');
+refused('unknown convention', 2, qr/--flops.*megatron/, 'predict', @plan, '--flops', 'x');
+for my $bad ('nan', '-1', '1e400', 'x', '', '2.5', '99999999999999999999') {
+    refused("--tp '$bad'", 2, qr/--tp/, 'predict', @job, '--tp', $bad, '--gpus', 8);
+}
+for my $bad ('400', '400 GB', 'nan GB/s', '-4 GB/s', '1e400 GB/s') {
+    refused("NIC of '$bad'", 2, qr/network\.nic/, 'predict', @plan,
+        '--set', "cluster.network.nic=$bad");
+}
+for my $command (qw(predict sweep report show list help version)) {
+    my ($status, $out) = run($command, '--help');
+    is($status, 0, "$command --help: status 0");
+    like($out, qr/^usage: trainyard $command/, "$command --help: text");
+    is((run('help', $command))[1], $out, "help $command is the same");
+}
+
+# ---- files -----------------------------------------------------------------------------------
+my $cluster = '{"gpu": "h100-sxm", "gpus_per_node": 8, "network": {"nic": %s}}';
+my %broken = (
+    'no unit' => [sprintf($cluster, '"400"'), qr/network\.nic/],
+    'a number without unit' => [sprintf($cluster, '400'), qr/network\.nic/],
+    'another unit' => [sprintf($cluster, '"400 GiB"'), qr/network\.nic/],
+    'a negative rate' => [sprintf($cluster, '"-400 Gb/s"'), qr/network\.nic/],
+    'a rate beyond double' => [sprintf($cluster, '1e400'), qr/network\.nic|number/],
+    'NaN' => [sprintf($cluster, 'NaN'), qr/broken\.json/],
+    'an unknown key' => [sprintf($cluster, '"400 Gb/s", "nics": 3'), qr/nics/],
+    'no closing brace' => ['{"gpu": "h100-sxm"', qr/broken\.json/],
+    'nothing' => ['', qr/broken\.json/],
+    'nesting 300 deep' => ['[' x 300 . ']' x 300, qr/nest/],
+    'an unknown GPU' => ['{"gpu": "h1000"}', qr/gpu.*h1000/s],
+);
+for my $what (sort keys %broken) {
+    my ($text, $pattern) = @{$broken{$what}};
+    my $file = spit('broken.json', $text);
+    refused("cluster file with $what", 2, qr/broken\.json/, 'show', 'cluster', $file);
+    refused("cluster file with $what, place", 2, $pattern, 'show', 'cluster', $file);
+}
+my $huge = "$dir/huge.json";
+open my $sparse, '>', $huge or die;
+truncate $sparse, 1 << 30 or die;
+close $sparse;
+refused('file of 1 GB', 2, qr/huge\.json/, 'show', 'model', $huge);
+refused('folder as a file', 2, qr/\Q$dir\E/, 'show', 'model', $dir);
+refused('unknown model', 2, qr/llama9/, 'predict', '--model', 'llama9', '--cluster', 'dgx-h100');
+refused('missing file', 2, qr/none\.json/, 'show', 'model', "$dir/none.json");
+refused('model type that is not modelled', 2, qr/odd\.json.*mamba/s, 'show', 'model',
+    spit('odd.json', '{"model_type": "mamba", "hidden_size": 64}'));
+refused('plan file with a wrong name', 2, qr/plan\.json.*tpp/s, 'show', 'plan',
+    spit('plan.json', '{"tpp": 2}'));
+
+# ---- show and list ---------------------------------------------------------------------------
+# Llama-3-8B: 2 x 128256 x 4096 + 32 (4096 (4096 + 2 x 1024 + 4096) + 3 x 4096 x 14336 + 2 x 4096)
+# + 4096 parameters.
+my ($model) = json('show', 'model', 'llama3-8b');
+is($model->{params_total}, 8030261248, 'parameters of llama3-8b');
+is($model->{params_embedding}, 128256 * 4096, 'its embedding');
+is($model->{params_active}, 8030261248, 'all of them active');
+my ($wider) = json('show', 'model', 'llama3-8b', '--set', 'model.vocab=128257');
+is($wider->{params_total}, 8030261248 + 2 * 4096, 'one more row in both tables');
+for my $kind (qw(models clusters gpus profiles)) {
+    my ($names, $status) = json('list', $kind);
+    is($status, 0, "list $kind");
+    ok(ref $names eq 'ARRAY' && @$names > 0, "list $kind --json is a list");
+}
+refused('list of nothing', 2, qr/did you mean models/, 'list', 'model');
+for my $kind (['cluster', 'dgx-h100'], ['gpu', 'h100-sxm']) {
+    my ($status, $out) = run('show', @$kind, '--json');
+    my $again = (run('show', $kind->[0], spit('again.json', $out), '--json'))[1];
+    is($again, $out, "show $kind->[0] --json is read back to the same");
+}
+my ($status, $out, $err) = run('show', 'model', 'llama3-8b', '--set', 'cluster.nodes=4');
+like($err, qr/unused: cluster\.nodes=4/, 'an input that no part of the answer reads is named');
+
+# ---- predict ---------------------------------------------------------------------------------
+my ($answer, $code) = json('predict', @plan);
+is($code, 0, 'predict: status 0');
+for my $key (qw(feasible violations fit headroom_bytes largest_component step_time_s tokens_per_s
+    tokens_per_s_per_gpu model_tflops_per_gpu mfu flop_convention breakdown_s interval_80
+    memory_bytes groups profile stack resolved_plan defaulted uncalibrated)) {
+    ok(exists $answer->{$key}, "predict --json has $key");
+}
+my $sum = 0;
+$sum += $_ for values %{$answer->{breakdown_s}};
+cmp_ok(abs($sum / $answer->{step_time_s} - 1), '<', 1e-12, 'the breakdown adds up to the step');
+is($answer->{resolved_plan}{gbs}, 64, 'the plan is resolved');
+# tokens/s = gbs x seq / step, by definition.
+cmp_ok(abs($answer->{tokens_per_s} * $answer->{step_time_s} / (64 * 4096) - 1), '<', 1e-12,
+    'tokens/s follow from the step');
+my @shown = map { $_->{effect_pct} } grep { defined $_->{effect_pct} } @{$answer->{defaulted}};
+is_deeply(\@shown, [sort { abs($b) <=> abs($a) } @shown], 'assumptions by falling effect');
+
+my $file = spit('plan.json', '{"gpus": 64, "tp": 2, "gbs": 64, "seq": 4096}');
+my $flags = (run('predict', @plan, '--json'))[1];
+is((run('predict', @job, '--plan', $file, '--json'))[1], $flags, 'a plan file equals its flags');
+is((run('predict', @job, map({ ('--set', "plan.$_") } qw(gpus=64 tp=2 gbs=64 seq=4096)),
+    '--json'))[1], $flags, '--set equals flags');
+is((run('predict', @job, '--plan', $file, '--tp', 4, '--json'))[1],
+    (run('predict', @plan, '--tp', 4, '--json'))[1], 'a flag wins over the file');
+my ($tokens) = json('predict', @job, qw(--gpus 64 --seq 4096 --gbs 4Mtok));
+is($tokens->{resolved_plan}{gbs}, 1024, '4 Mtok at 4096: 976.6 sequences, of 928..1025 1024');
+my ($roomy) = json('predict', @plan, '--set', 'cluster.gpu.memory.size=160 GB');
+cmp_ok($roomy->{headroom_bytes}, '>', $answer->{headroom_bytes}, 'more memory, more headroom');
+
+($status, $out) = run('predict', @job, qw(--gpus 60 --tp 5 --pp 3));
+is($status, 3, 'a plan that breaks rules: status 3');
+like($out, qr/heads.*legal/s, 'broken rules come with the legal values');
+my ($broken, $exit) = json('predict', @job, qw(--gpus 60 --tp 5 --pp 3));
+is($exit, 3, 'the same with --json');
+ok(!$broken->{feasible} && @{$broken->{violations}} >= 2, 'every broken rule at once');
+is($broken->{step_time_s}, undef, 'and no time');
+($broken, $exit) = json('predict', qw(--model llama3-405b --cluster dgx-h100 --gpus 8 --gbs 8));
+is($exit, 3, '405B on 8 GPUs: status 3');
+is($broken->{fit}, 'no', 'it does not fit');
+cmp_ok($broken->{headroom_bytes}, '<', 0, 'and says how much is missing');
+
+# ---- sweep and report ------------------------------------------------------------------------
+my @space = (@job, qw(--gbs 64 --seq 4096));
+my ($sweep, $swept) = json('sweep', @space, '--gpus', '16..32', '--db', "$dir/yard.db");
+is($swept, 0, 'sweep: status 0');
+my %counts = map { $_->{plan}{gpus} => 1 } @{$sweep->{plans}};
+is(join(' ', sort keys %counts), '16 24 32', '16..32 are whole nodes of 8')
+    if $counts{24};
+ok($counts{16} && $counts{32}, 'plans of both ends of the range');
+cmp_ok($sweep->{evaluated}, '>', 0, 'plans were evaluated');
+ok(ref $sweep->{rejected} eq 'HASH', 'rejections are counted by reason');
+my @speeds = map { $_->{tokens_per_s_per_gpu} } grep { $_->{plan}{gpus} == 32 } @{$sweep->{plans}};
+is_deeply(\@speeds, [sort { $b <=> $a } @speeds], 'ranked by tokens/s/GPU');
+my ($narrow) = json('sweep', @space, qw(--gpus 32 --tp 1,2 --pp 1..2 --recompute none,full --all
+    --top 1000));
+is_deeply([grep { $_->{plan}{tp} > 2 || $_->{plan}{pp} > 2
+    || $_->{plan}{recompute} eq 'selective' } @{$narrow->{plans}}], [], 'lists limit the knobs');
+is((run('sweep', @space, qw(--gpus 32 --json --jobs 1)))[1],
+    (run('sweep', @space, qw(--gpus 32 --json --jobs 4)))[1], 'the same at 1 and 4 threads');
+refused('sweep without GPUs', 2, qr/gpus/, 'sweep', @space);
+refused('empty range', 2, qr/--gpus.*no multiple of 8/, 'sweep', @space, '--gpus', '9..15');
+for my $bad ('8..', '0..8', '8..4', '8..16*1', '8,,16', '1..x') {
+    refused("GPUs '$bad'", 2, qr/--gpus/, 'sweep', @space, '--gpus', $bad);
+}
+is((run('sweep', qw(--model llama3-405b --cluster dgx-h100 --gpus 8 --gbs 8)))[0], 3,
+    'no plan fits: status 3');
+($status) = run('report', '--db', "$dir/yard.db", '--out', "$dir/report");
+is($status, 0, 'report: status 0');
+ok(-s "$dir/report/index.html", 'it wrote a page');
+refused('report without database', 2, qr/--db/, 'report', '--out', "$dir/x");
+isnt((run('report', '--db', "$dir/none.db", '--out', "$dir/x"))[0], 0, 'no such database');
+refused('report of a text file', 2, qr/plan\.json/, 'report', '--db', $file, '--out', "$dir/x");
+
+# ---- output that cannot be written -----------------------------------------------------------
+is(system("$trainyard list models >/dev/full 2>/dev/null") >> 8, 1, 'full disk: status 1');
+is(system("$trainyard list models >&- 2>/dev/null") >> 8, 1, 'closed output: status 1');
+system("(sleep 0.3; $trainyard list models 2>/dev/null; echo \$? >$dir/status) | true");
+is(do { open my $f, '<', "$dir/status" or die; local $/; <$f> + 0 }, 1, 'closed pipe: status 1');
+done_testing();
