@@ -134,11 +134,6 @@ void cli_warn_unused(const struct cli_args *args, uint32_t used);
  * in; it starts at the first multiple. */
 ty_status cli_values_parse(const char *text, uint32_t step, const char *where,
                            struct ty_values *out, struct ty_error *error);
-/* Sequences a batch given in tokens comes to: "4Mtok". returns TY_ERR_INPUT unless it is one. */
-ty_status cli_batch_parse(const char *text, uint32_t seq, uint32_t *sequences,
-                          struct ty_error *error);
-bool cli_is_tokens(const char *text);
-
 /* ---- text output -------------------------------------------------------------------------- */
 
 /* "13.5 s", "120 ms", "14 us". */

@@ -189,39 +189,22 @@ static ty_status apply_plan_setting(const struct cli_setting *setting, struct cl
                  error);
 }
 
-/* Needs the sequence length, so it is set after every other field. */
-static ty_status apply_token_batch(const struct cli_setting *setting, const struct cli_args *args,
-                                   struct cli_inputs *inputs, struct ty_error *error)
-{
-    struct ty_plan resolved;
-    uint32_t n_notes = 0;
-    ty_status status = ty_plan_resolve(&inputs->model, &inputs->cluster, &inputs->profile,
-                                       &inputs->plan, &resolved, NULL, 0, &n_notes);
-    if (status == TY_OK)
-        status = cli_batch_parse(setting->text, resolved.seq, &inputs->plan.gbs, error);
-    if (status == TY_OK && !args->quiet)
-        cli_warn("--gbs %s is %u sequences of %u tokens (%.4g Mtok)", setting->text,
-                 inputs->plan.gbs, resolved.seq, 1e-6 * inputs->plan.gbs * resolved.seq);
-    inputs->space.gbs.n = 0;
-    return status;
-}
-
+/* A batch in tokens needs the sequence length, so it is set last. */
 static ty_status apply_plan(const struct cli_args *args, bool lists, struct cli_inputs *inputs,
                             struct ty_error *error)
 {
-    const struct cli_setting *batch = NULL;
+    const struct cli_setting *last = NULL;
     for (uint32_t i = 0; i < args->n_settings; i++) {
         const struct cli_setting *setting = &args->settings[i];
         if (setting->kind != TY_KIND_PLAN)
             continue;
-        bool tokens = strcmp(setting->path, "gbs") == 0 && cli_is_tokens(setting->text);
-        if (strcmp(setting->path, "gbs") == 0)
-            batch = tokens ? setting : NULL;
-        ty_status status = tokens ? TY_OK : apply_plan_setting(setting, inputs, lists, error);
+        bool batch = strcmp(setting->path, "gbs") == 0;
+        last = batch ? setting : last;
+        ty_status status = batch ? TY_OK : apply_plan_setting(setting, inputs, lists, error);
         if (status != TY_OK)
             return status;
     }
-    return batch ? apply_token_batch(batch, args, inputs, error) : TY_OK;
+    return last ? apply_plan_setting(last, inputs, lists, error) : TY_OK;
 }
 
 static ty_status load_options(const struct cli_args *args, struct ty_options *out,

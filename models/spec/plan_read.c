@@ -82,7 +82,29 @@ ty_status plan_set_sharding(struct ty_plan *plan, const char *text, struct ty_er
     return status;
 }
 
-/* Tokens become the nearest number of sequences: 4Mtok of 8192 tokens is 488.28 of them. */
+/* A batch given in tokens may move this far to a count that divides better. */
+#define BATCH_SLACK_RATIO 0.05
+
+/* Tokens are seldom a whole number of sequences (4Mtok of 8192 are 488.28), and a count without
+ * divisors cannot be spread over data-parallel ranks. Unless it is whole, takes the count within 5
+ * % that is a multiple of the largest power of two, of these the nearest: 512. */
+static uint32_t round_batch(double wanted)
+{
+    const double low = wanted * (1.0 - BATCH_SLACK_RATIO),
+                 high = wanted * (1.0 + BATCH_SLACK_RATIO);
+    double best = fmax(1.0, round(wanted));
+    if (best == wanted)
+        return (uint32_t)best;
+    for (double step = 2.0; floor(high / step) * step >= low; step *= 2.0) {
+        best = round(wanted / step) * step;
+        if (best < low) /* the nearest multiple lies outside, the one on the other side does not */
+            best += step;
+        else if (best > high)
+            best -= step;
+    }
+    return (uint32_t)best;
+}
+
 ty_status plan_set_gbs(struct ty_plan *plan, const char *text, struct ty_error *error)
 {
     if (!strstr(text, "tok"))
@@ -95,11 +117,11 @@ ty_status plan_set_gbs(struct ty_plan *plan, const char *text, struct ty_error *
         return error_set(error, TY_ERR_INPUT, "gbs",
                          "\"%.40s\" counts tokens and needs seq to become sequences", text);
     double sequences = tokens / plan->seq;
-    if (!(sequences >= 1.0 && sequences <= 1073741824.0))
+    if (!(sequences >= 1.0 && sequences <= 1e9))
         return error_set(error, TY_ERR_INPUT, "gbs",
-                         "\"%.40s\" is %.6g sequences of %u tokens; legal: 1 to 2^30", text,
+                         "\"%.40s\" is %.6g sequences of %u tokens; legal: 1 to 1e9", text,
                          sequences, plan->seq);
-    plan->gbs = (uint32_t)(sequences + 0.5);
+    plan->gbs = round_batch(sequences);
     return TY_OK;
 }
 
