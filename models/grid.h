@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The rank grid (handbook 2.0): dense view rank = tp + t(cp + c(dp + D pp)), expert view
- * rank = etp + et(ep + e(edp + D_e pp)), or the pp/dp axes exchanged by plan.order. A group along
- * an axis = ranks that share every other coordinate; its stride is the product of faster axes.
+ * rank = etp + et(ep + e(edp + D_e pp)), or the slower axes in another sequence by plan.order. A
+ * group along an axis = ranks that share every other coordinate; its stride is the product of
+ * faster axes. Node and scale-up domain of a rank: rank / GPUs per node, rank / domain.
  */
 #ifndef MODELS_GRID_H
 #define MODELS_GRID_H
@@ -15,14 +16,22 @@ enum axis { AXIS_TP, AXIS_CP, AXIS_DP, AXIS_DPCP, AXIS_EP, AXIS_ETP, AXIS_EDP, A
 enum link_class { LINK_NONE, LINK_SCALEUP, LINK_NIC, LINK_SPINE, N_LINKS };
 
 struct group_shape {
-    uint32_t size, stride;
-    uint32_t ranks_per_domain; /* ranks of one group in one scale-up domain, >= 1 */
-    uint32_t n_domains;        /* domains one group spans */
+    uint32_t size, stride;     /* stride: distance of the first two ranks; 1 for a group of 1 */
+    uint32_t ranks_per_domain; /* fewest ranks the worst-placed group has in one domain, >= 1 */
+    uint32_t n_domains;        /* domains the worst-placed group spans */
     enum link_class link;      /* slowest class crossed; LINK_NONE when size = 1 */
-    double nic_bytes_per_s;    /* NIC capacity one rank has for itself when all groups of this
-                                  axis are active at once: min(1, nics/gpus) NICs */
+    double nic_bytes_per_s;    /* NIC capacity one rank has for itself when all GPUs of its node
+                                  send at once: nics/gpus NICs, less or more than one */
     double spine_bytes_per_s;  /* the same across leaves (nic / oversubscription) */
 };
+
+/* Axes of the dense view (cp, dp, pp after tp) or the expert view (ep, edp, pp after etp), fastest
+ * first. false: the text is not a sequence of tp, cp, ep, dp, pp that starts with tp. */
+bool grid_order(const char *order, bool expert, enum axis axes[4]);
+/* Distance of neighbours along a plain axis (not AXIS_DPCP); 0 when the order is unreadable. */
+uint64_t grid_stride(const struct ty_plan *plan, enum axis axis);
+/* Are the ranks of a pipeline stage the same in both views? */
+bool grid_stages_agree(const struct ty_plan *plan);
 
 /* plan: resolved. */
 void grid_shape(const struct setting *setting, const struct ty_plan *plan, enum axis axis,

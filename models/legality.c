@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Legality: the fast form runs the tests of the rules; the full form adds the texts and finds the
+ * legal values by running the same test on other values of a knob, so the two cannot disagree.
+ */
+#include "models/legality.h"
+#include "models/legality_rules.h"
+#include "sim/error.h"
+
+#include <string.h>
+
+#define MAX_TRIED 1024u /* values of a knob tried for the list of legal ones */
+
+static struct scope scope_of(const struct setting *setting, const struct ty_plan *plan)
+{
+    return (struct scope){.setting = setting,
+                          .plan = plan,
+                          .dense_ranks = (uint64_t)plan->tp * plan->cp * plan->pp,
+                          .expert_ranks = (uint64_t)plan->etp * plan->ep * plan->pp,
+                          .domain = cluster_domain(&setting->cluster, plan->n_gpus)};
+}
+
+/* ---- legal values ---------------------------------------------------------------------------- */
+
+#define LIST_ROOM 8 /* characters kept for ", ...}" */
+
+/* Appends the values of a knob up to `most` that keep the rule: "{1, 2, 4}". */
+static void append_values(const struct rule *rule, const struct scope *scope,
+                          const struct knob *knob, uint32_t most, struct ty_violation *out)
+{
+    struct ty_plan plan = *scope->plan;
+    const char *before = "";
+    text_append(out->legal, sizeof out->legal, "{");
+    for (uint32_t value = 1; value <= most; value++) {
+        memcpy((char *)&plan + knob->offset, &value, sizeof value);
+        struct scope other = scope_of(scope->setting, &plan);
+        if (rule->broken(&other))
+            continue;
+        if (strlen(out->legal) + LIST_ROOM + 8 > sizeof out->legal) {
+            text_append(out->legal, sizeof out->legal, ", ...");
+            break;
+        }
+        text_append(out->legal, sizeof out->legal, "%s%u", before, value);
+        before = ", ";
+    }
+    text_append(out->legal, sizeof out->legal, "}");
+}
+
+static void append_knobs(const struct rule *rule, const struct scope *scope,
+                         struct ty_violation *out)
+{
+    for (uint32_t i = 0; i < 2 && rule->knobs[i].name; i++) {
+        const struct knob *knob = &rule->knobs[i];
+        text_append(out->legal, sizeof out->legal, "%s%s in ", out->legal[0] ? "; " : "",
+                    knob->name);
+        append_values(rule, scope, knob, MAX_TRIED, out);
+        const bool heads = rule->reject == TY_REJECT_HEADS && strcmp(knob->name, "tp") == 0;
+        if (!heads || scope->domain >= scope->kind->n_heads)
+            continue;
+        text_append(out->legal, sizeof out->legal, "; inside a domain of %u: ", scope->domain);
+        append_values(rule, scope, knob, scope->domain, out);
+    }
+}
+
+/* ---- interface ------------------------------------------------------------------------------- */
+
+enum ty_reject legality_reject(const struct setting *setting, const struct ty_plan *plan)
+{
+    struct scope scope = scope_of(setting, plan);
+    for (size_t i = 0; i < LEGALITY_N_RULES; i++)
+        if (legality_rules[i].broken(&scope))
+            return legality_rules[i].reject;
+    return TY_N_REJECTS;
+}
+
+void legality_violations(const struct setting *setting, const struct ty_plan *plan,
+                         struct ty_violation *out, uint32_t max, uint32_t *n)
+{
+    struct scope scope = scope_of(setting, plan);
+    *n = 0;
+    for (size_t i = 0; i < LEGALITY_N_RULES; i++) {
+        if (i == LEGALITY_N_GUARDS && *n > 0)
+            return;
+        if (!legality_rules[i].broken(&scope))
+            continue;
+        if (*n < max) {
+            struct ty_violation *violation = &out[*n];
+            memset(violation, 0, sizeof *violation);
+            text_format(violation->rule, sizeof violation->rule, "%s", legality_rules[i].name);
+            legality_rules[i].tell(&scope, violation);
+            append_knobs(&legality_rules[i], &scope, violation);
+        }
+        (*n)++;
+    }
+}
+
+void ty_plan_violations(const struct ty_model *model, const struct ty_cluster *cluster,
+                        const struct ty_plan *resolved, struct ty_violation *out, uint32_t max,
+                        uint32_t *n)
+{
+    struct setting setting = {.model = *model};
+    if (cluster_resolve(cluster, &setting.cluster, NULL, NULL) != TY_OK)
+        setting.cluster = *cluster;
+    legality_violations(&setting, resolved, out, max, n);
+}

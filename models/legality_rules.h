@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The rules behind models/legality.h as data: tests, texts and the knobs whose legal values help.
+ */
+#ifndef MODELS_LEGALITY_RULES_H
+#define MODELS_LEGALITY_RULES_H
+
+#include "models/setting.h"
+
+/* What a test sees; `kind` is set by the tests that find a layer kind at fault. */
+struct scope {
+    const struct setting *setting;
+    const struct ty_plan *plan;
+    const struct ty_layer_kind *kind;
+    uint64_t dense_ranks, expert_ranks; /* tp cp pp and etp ep pp */
+    uint32_t domain;                    /* GPUs of a scale-up domain this job uses */
+};
+
+/* A size of the plan whose legal values are worth listing. */
+struct knob {
+    const char *name; /* NULL: none */
+    size_t offset;
+};
+
+struct rule {
+    const char *name;
+    enum ty_reject reject;
+    bool (*broken)(struct scope *scope);
+    void (*tell)(const struct scope *scope, struct ty_violation *out);
+    struct knob knobs[2];
+};
+
+/* The first LEGALITY_N_GUARDS rules make the arithmetic of the others safe. */
+#define LEGALITY_N_GUARDS 2
+#define LEGALITY_N_RULES  25
+extern const struct rule legality_rules[LEGALITY_N_RULES];
+
+#endif
