@@ -22,28 +22,28 @@ static struct scope scope_of(const struct setting *setting, const struct ty_plan
 
 /* ---- legal values ---------------------------------------------------------------------------- */
 
-#define LIST_ROOM 8 /* characters kept for ", ...}" */
-
-/* Appends the values of a knob up to `most` that keep the rule: "{1, 2, 4}". */
-static void append_values(const struct rule *rule, const struct scope *scope,
-                          const struct knob *knob, uint32_t most, struct ty_violation *out)
+/* Writes the values of a knob up to `most` that keep the rule: "{1, 2, 4}"; false: there are none.
+ */
+static bool list_values(const struct rule *rule, const struct scope *scope, const struct knob *knob,
+                        uint32_t most, char list[80])
 {
     struct ty_plan plan = *scope->plan;
-    const char *before = "";
-    text_append(out->legal, sizeof out->legal, "{");
+    const char *before = "{";
+    list[0] = '\0';
     for (uint32_t value = 1; value <= most; value++) {
         memcpy((char *)&plan + knob->offset, &value, sizeof value);
         struct scope other = scope_of(scope->setting, &plan);
         if (rule->broken(&other))
             continue;
-        if (strlen(out->legal) + LIST_ROOM + 8 > sizeof out->legal) {
-            text_append(out->legal, sizeof out->legal, ", ...");
+        if (strlen(list) > 60) {
+            text_append(list, 80, ", ...");
             break;
         }
-        text_append(out->legal, sizeof out->legal, "%s%u", before, value);
+        text_append(list, 80, "%s%u", before, value);
         before = ", ";
     }
-    text_append(out->legal, sizeof out->legal, "}");
+    text_append(list, 80, "}");
+    return list[0] == '{';
 }
 
 static void append_knobs(const struct rule *rule, const struct scope *scope,
@@ -51,14 +51,15 @@ static void append_knobs(const struct rule *rule, const struct scope *scope,
 {
     for (uint32_t i = 0; i < 2 && rule->knobs[i].name; i++) {
         const struct knob *knob = &rule->knobs[i];
-        text_append(out->legal, sizeof out->legal, "%s%s in ", out->legal[0] ? "; " : "",
-                    knob->name);
-        append_values(rule, scope, knob, MAX_TRIED, out);
         const bool heads = rule->reject == TY_REJECT_HEADS && strcmp(knob->name, "tp") == 0;
-        if (!heads || scope->domain >= scope->kind->n_heads)
-            continue;
-        text_append(out->legal, sizeof out->legal, "; inside a domain of %u: ", scope->domain);
-        append_values(rule, scope, knob, scope->domain, out);
+        const uint32_t most = heads && scope->kind->n_heads ? scope->kind->n_heads : MAX_TRIED;
+        char list[80];
+        if (list_values(rule, scope, knob, most < MAX_TRIED ? most : MAX_TRIED, list))
+            text_append(out->legal, sizeof out->legal, "%s%s in %s", out->legal[0] ? "; " : "",
+                        knob->name, list);
+        if (heads && scope->domain < most && list_values(rule, scope, knob, scope->domain, list))
+            text_append(out->legal, sizeof out->legal, "; inside a domain of %u: %s", scope->domain,
+                        list);
     }
 }
 

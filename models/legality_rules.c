@@ -128,7 +128,8 @@ static void gpus_tell(const struct scope *s, struct ty_violation *out)
 
 static bool expert_gpus_broken(struct scope *s)
 {
-    return s->plan->n_gpus % s->expert_ranks != 0;
+    const bool experts = s->plan->ep > 1 || s->plan->etp > 1; /* else the rule before says it */
+    return experts && s->plan->n_gpus % s->expert_ranks != 0;
 }
 
 static void expert_gpus_tell(const struct scope *s, struct ty_violation *out)
