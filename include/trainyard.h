@@ -585,7 +585,7 @@ TY_API void ty_predictor_trace(const ty_predictor *predictor, ty_trace_fn *fn, v
 
 /* ---- search ------------------------------------------------------------------------------- */
 
-#define TY_MAX_VALUES 64
+#define TY_MAX_VALUES 1024
 
 /* Values a knob may take; n = 0: every legal value. */
 struct ty_values {

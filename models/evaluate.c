@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The scratch of one worker and the rungs that climb on it: memory, then simulation. Predictor,
+ * search and effects all go through here, so a plan is judged in one way only.
+ */
+#include "models/predict.h"
+
+ty_status evaluator_init(struct evaluator *evaluator, const struct ty_allocator *allocator)
+{
+    *evaluator = (struct evaluator){.allocator = allocator_or_default(allocator)};
+    return step_create(&evaluator->allocator, &evaluator->step);
+}
+
+void evaluator_destroy(struct evaluator *evaluator)
+{
+    step_destroy(evaluator->step);
+    array_free(&evaluator->allocator, evaluator->slots, evaluator->n_slots, sizeof(struct slot));
+    array_free(&evaluator->allocator, evaluator->stages, evaluator->n_stages,
+               sizeof(struct ty_stage_memory));
+    *evaluator = (struct evaluator){.allocator = evaluator->allocator};
+}
+
+static bool reserve(struct evaluator *evaluator, const struct ty_plan *plan)
+{
+    const size_t n_slots = (size_t)plan->pp * plan->vpp;
+    return array_grow(&evaluator->allocator, (void **)&evaluator->slots, &evaluator->n_slots,
+                      n_slots, sizeof(struct slot)) &&
+           array_grow(&evaluator->allocator, (void **)&evaluator->stages, &evaluator->n_stages,
+                      plan->pp, sizeof(struct ty_stage_memory));
+}
+
+ty_status evaluator_memory(struct evaluator *evaluator, const struct setting *setting,
+                           const struct ty_plan *plan, struct memory_verdict *verdict)
+{
+    if (!reserve(evaluator, plan))
+        return TY_ERR_NOMEM;
+    if (!layout_slots(setting, plan, evaluator->slots))
+        return TY_ERR_INTERNAL; /* legality has promised a layout */
+    memory_stages(setting, plan, evaluator->slots, evaluator->stages);
+    memory_judge(setting, plan, evaluator->slots, evaluator->stages, verdict);
+    return TY_OK;
+}
+
+ty_status evaluator_simulate(struct evaluator *evaluator, const struct setting *setting,
+                             const struct ty_plan *plan, const struct ty_options *options,
+                             struct step_result *out, struct ty_error *error)
+{
+    return step_simulate(evaluator->step, setting, plan, evaluator->slots, options, out, error);
+}
+
+double plan_tokens_per_step(const struct ty_plan *plan)
+{
+    return (double)plan->gbs * plan->seq;
+}
+
+/* F_token * tokens / (T G), handbook 10 */
+double plan_model_flop_per_s_per_gpu(const struct setting *setting, const struct ty_plan *plan,
+                                     enum ty_flops convention, double step_time_s)
+{
+    const double flop = ty_model_flop_per_token(&setting->model, plan->seq, convention) *
+                        plan_tokens_per_step(plan);
+    return flop / (step_time_s * plan->n_gpus);
+}
+
+double plan_mfu(const struct setting *setting, const struct ty_plan *plan,
+                double model_flop_per_s_per_gpu)
+{
+    enum ty_precision precision = (enum ty_precision)plan->precision;
+    if (precision != TY_TF32_PRECISION && precision != TY_FP32_PRECISION)
+        precision = gpu_peak_flop_per_s(&setting->cluster.gpu, TY_BF16_PRECISION) > 0.0
+                        ? TY_BF16_PRECISION
+                        : TY_FP16_PRECISION;
+    return model_flop_per_s_per_gpu / gpu_peak_flop_per_s(&setting->cluster.gpu, precision);
+}

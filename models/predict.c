@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The predictor: one (model, cluster, profile), many plans. It climbs the rungs of the design in
+ * order - resolve, legality, memory, bound, simulation - and stops where the answer is known.
+ */
+#include "models/predict.h"
+#include "models/effects.h"
+#include "sim/error.h"
+
+#include <math.h>
+#include <string.h>
+
+#define MAX_VIOLATIONS 32
+#define MAX_GROUPS     8
+
+struct ty_predictor {
+    struct setting setting;
+    struct notes setting_notes; /* of cluster and profile; every answer starts with them */
+    struct notes notes;
+    struct evaluator evaluator;
+    struct ty_violation violation[MAX_VIOLATIONS];
+    struct ty_group group[MAX_GROUPS];
+};
+
+ty_status ty_predictor_create(const struct ty_model *model, const struct ty_cluster *cluster,
+                              const struct ty_profile *profile,
+                              const struct ty_allocator *allocator, ty_predictor **out,
+                              struct ty_error *error)
+{
+    const struct ty_allocator source = allocator_or_default(allocator);
+    ty_predictor *predictor = source.alloc(source.user, sizeof *predictor);
+    if (!predictor)
+        return error_set(error, TY_ERR_NOMEM, "predictor", "out of memory");
+    memset(predictor, 0, sizeof *predictor);
+    ty_status status = setting_init(model, cluster, profile, &predictor->setting,
+                                    &predictor->setting_notes, error);
+    if (status == TY_OK) {
+        status = evaluator_init(&predictor->evaluator, &source);
+        if (status != TY_OK)
+            error_set(error, status, "predictor", "%s", ty_status_text(status));
+    }
+    if (status != TY_OK) {
+        source.release(source.user, predictor, sizeof *predictor);
+        return status;
+    }
+    *out = predictor;
+    return TY_OK;
+}
+
+void ty_predictor_destroy(ty_predictor *predictor)
+{
+    if (!predictor)
+        return;
+    const struct ty_allocator source = predictor->evaluator.allocator;
+    evaluator_destroy(&predictor->evaluator);
+    source.release(source.user, predictor, sizeof *predictor);
+}
+
+void ty_predictor_trace(const ty_predictor *predictor, ty_trace_fn *fn, void *user)
+{
+    step_trace(predictor->evaluator.step, fn, user);
+}
+
+/* Every number unknown: what an infeasible plan reports. */
+static void clear_answer(struct ty_prediction *answer, const struct ty_plan *resolved)
+{
+    *answer = (struct ty_prediction){.plan = *resolved};
+    answer->headroom_bytes = answer->budget_bytes = answer->peak_bytes = (double)NAN;
+    answer->imbalance_limit = answer->step_time_s = answer->bound_s = (double)NAN;
+    answer->tokens_per_s = answer->tokens_per_s_per_gpu = (double)NAN;
+    answer->model_flop_per_s_per_gpu = answer->mfu = (double)NAN;
+    answer->hardware_flop_per_s_per_gpu = answer->bubble_ratio = (double)NAN;
+    answer->interval_80[0] = answer->interval_80[1] = (double)NAN;
+    for (int part = 0; part < TY_N_PARTS; part++)
+        answer->breakdown_s[part] = (double)NAN;
+}
+
+/* The groups of the plan, each with the slowest link it crosses. */
+static uint32_t list_groups(const struct setting *setting, const struct ty_plan *plan,
+                            struct ty_group *out)
+{
+    static const enum axis dense[] = {AXIS_TP, AXIS_CP, AXIS_DP, AXIS_PP};
+    static const enum axis expert[] = {AXIS_EP, AXIS_ETP, AXIS_EDP};
+    bool has_experts = false;
+    for (uint32_t kind = 0; kind < setting->model.n_kinds; kind++)
+        has_experts |= setting->model.kinds[kind].mlp == TY_MLP_MOE;
+    const uint32_t n = 4 + (has_experts ? 3u : 0u);
+    for (uint32_t i = 0; i < n; i++) {
+        const enum axis axis = i < 4 ? dense[i] : expert[i - 4];
+        struct group_shape shape;
+        grid_shape(setting, plan, axis, &shape);
+        out[i] = (struct ty_group){.size = shape.size,
+                                   .stride = shape.stride,
+                                   .ranks_per_domain = shape.ranks_per_domain,
+                                   .n_domains = shape.n_domains};
+        text_format(out[i].name, sizeof out[i].name, "%s", axis_name(axis));
+        text_format(out[i].link, sizeof out[i].link, "%s",
+                    link_name(&setting->cluster, shape.link));
+    }
+    return n;
+}
+
+static void report_memory(ty_predictor *predictor, const struct memory_verdict *verdict,
+                          struct ty_prediction *answer)
+{
+    answer->fit = verdict->fit;
+    answer->headroom_bytes = verdict->headroom_bytes;
+    answer->budget_bytes = verdict->budget_bytes;
+    answer->largest_component = verdict->largest;
+    answer->imbalance_limit = verdict->imbalance_limit;
+    answer->peak_bytes = verdict->peak_bytes;
+    answer->peak_stage = verdict->peak_stage;
+    answer->n_stages = answer->plan.pp;
+    answer->stages = predictor->evaluator.stages;
+}
+
+/* A plan that is legal but too large: said as a violation, so that "why not" has one place. */
+static void refuse_memory(ty_predictor *predictor, struct ty_prediction *answer)
+{
+    struct ty_violation *violation = &predictor->violation[0];
+    *violation = (struct ty_violation){0};
+    text_format(violation->rule, sizeof violation->rule, "memory");
+    text_format(violation->text, sizeof violation->text,
+                "stage %u needs %.2f GiB of %.2f GiB; the largest part is %s", answer->peak_stage,
+                answer->peak_bytes / 1073741824.0, answer->budget_bytes / 1073741824.0,
+                ty_mem_name(answer->largest_component));
+    text_format(violation->legal, sizeof violation->legal,
+                "at most %.2f GiB; more recompute, sharding, tp, pp or cp lowers it",
+                answer->budget_bytes / 1073741824.0);
+    answer->n_violations = 1;
+    answer->violations = predictor->violation;
+}
+
+static void report_step(const struct setting *setting, const struct step_result *result,
+                        struct ty_prediction *answer)
+{
+    const struct ty_plan *plan = &answer->plan;
+    answer->step_time_s = result->time_s;
+    answer->tokens_per_s = plan_tokens_per_step(plan) / result->time_s;
+    answer->tokens_per_s_per_gpu = answer->tokens_per_s / plan->n_gpus;
+    answer->model_flop_per_s_per_gpu =
+        plan_model_flop_per_s_per_gpu(setting, plan, answer->flops, result->time_s);
+    answer->mfu = plan_mfu(setting, plan, answer->model_flop_per_s_per_gpu);
+    answer->hardware_flop_per_s_per_gpu = result->flop_hw_per_gpu / result->time_s;
+    memcpy(answer->breakdown_s, result->breakdown_s, sizeof answer->breakdown_s);
+    answer->bubble_ratio = result->bubble_ratio;
+    answer->n_events = result->n_events;
+}
+
+static ty_status simulate(ty_predictor *predictor, const struct ty_plan *asked,
+                          const struct ty_options *options, struct ty_prediction *answer,
+                          struct ty_error *error)
+{
+    struct step_result result;
+    ty_status status = evaluator_simulate(&predictor->evaluator, &predictor->setting, &answer->plan,
+                                          options, &result, error);
+    if (status != TY_OK)
+        return status;
+    report_step(&predictor->setting, &result, answer);
+    if (!options->effects)
+        return TY_OK;
+    const struct effects_base base = {.setting = &predictor->setting,
+                                      .plan = asked,
+                                      .options = options,
+                                      .step_time_s = result.time_s};
+    return effects_fill(&base, &predictor->evaluator.allocator, &predictor->notes);
+}
+
+/* Legality and memory. *go_on: whether a time is worth computing. */
+static ty_status screen(ty_predictor *predictor, struct ty_prediction *answer, bool *go_on)
+{
+    const struct setting *setting = &predictor->setting;
+    *go_on = false;
+    uint32_t n_violations;
+    ty_plan_violations(&setting->model, &setting->cluster, &answer->plan, predictor->violation,
+                       MAX_VIOLATIONS, &n_violations);
+    answer->violations = predictor->violation;
+    answer->n_violations = n_violations < MAX_VIOLATIONS ? n_violations : MAX_VIOLATIONS;
+    if (n_violations)
+        return TY_OK;
+    answer->n_groups = list_groups(setting, &answer->plan, predictor->group);
+    answer->groups = predictor->group;
+    struct memory_verdict verdict;
+    const ty_status status =
+        evaluator_memory(&predictor->evaluator, setting, &answer->plan, &verdict);
+    if (status != TY_OK)
+        return status;
+    report_memory(predictor, &verdict, answer);
+    answer->feasible = *go_on = verdict.fit != TY_FIT_NO;
+    if (!answer->feasible)
+        refuse_memory(predictor, answer);
+    return TY_OK;
+}
+
+ty_status ty_predictor_run(ty_predictor *predictor, const struct ty_plan *plan,
+                           const struct ty_options *options, struct ty_prediction *out,
+                           struct ty_error *error)
+{
+    static const struct ty_options defaults = {0};
+    struct ty_options chosen = options ? *options : defaults;
+    if (chosen.flops == TY_FLOPS_AUTO)
+        chosen.flops = TY_FLOPS_MEGATRON;
+    if (chosen.rung == TY_RUNG_AUTO)
+        chosen.rung = TY_RUNG_SIMULATE;
+    if (chosen.rung == TY_RUNG_FULL)
+        return error_set(error, TY_ERR_UNSUPPORTED, "rung",
+                         "full (every rank simulated) is not built yet; use simulate");
+
+    predictor->notes = predictor->setting_notes;
+    struct ty_plan resolved;
+    plan_resolve(&predictor->setting, plan, &resolved, &predictor->notes);
+    struct ty_prediction answer;
+    clear_answer(&answer, &resolved);
+    answer.flops = chosen.flops;
+    answer.notes = predictor->notes.note;
+
+    struct ty_error why = {.code = TY_OK};
+    bool go_on;
+    ty_status status = screen(predictor, &answer, &go_on);
+    if (status == TY_OK && go_on && chosen.rung >= TY_RUNG_BOUND)
+        status = step_bound(predictor->evaluator.step, &predictor->setting, &answer.plan,
+                            predictor->evaluator.slots, &answer.bound_s);
+    if (status == TY_OK && go_on && chosen.rung >= TY_RUNG_SIMULATE)
+        status = simulate(predictor, plan, &chosen, &answer, &why);
+    if (status != TY_OK) {
+        if (why.code == TY_OK)
+            error_set(&why, status, "plan", "%s", ty_status_text(status));
+        if (error)
+            *error = why;
+        return status;
+    }
+    answer.n_notes = predictor->notes.n;
+    *out = answer;
+    return TY_OK;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The plan space as a numbered set: for each GPU count a list of values per knob; a plan id is a
+ * mixed-radix number over these lists, counts first. Any worker can decode any id, and the order
+ * of ids is the tie-break of the ranking.
+ */
+#ifndef SEARCH_SPACE_H
+#define SEARCH_SPACE_H
+
+#include "models/setting.h"
+
+enum knob {
+    KNOB_GBS,
+    KNOB_PRECISION,
+    KNOB_SHARDING,
+    KNOB_RECOMPUTE,
+    KNOB_TP,
+    KNOB_CP,
+    KNOB_EP,
+    KNOB_ETP,
+    KNOB_PP,
+    KNOB_VPP,
+    KNOB_MBS,
+    N_KNOBS
+};
+
+#define KNOB_MAX_VALUES 128
+
+struct knob_values {
+    uint32_t n;
+    uint32_t value[KNOB_MAX_VALUES];
+};
+
+/* The values of every knob for one GPU count. */
+struct count_space {
+    uint32_t n_gpus;
+    uint64_t first_id, n_plans;
+    struct knob_values knob[N_KNOBS];
+};
+
+struct space {
+    struct ty_plan fixed;
+    uint32_t n_counts;
+    struct count_space *count; /* [n_counts], ascending n_gpus */
+    uint64_t n_plans;
+};
+
+/* Lists the values of every knob for every GPU count: the caller's where given, else all that
+ * could be legal. returns TY_OK, TY_ERR_NOMEM, TY_ERR_RANGE (no GPU count, too many values). */
+ty_status space_init(const struct setting *setting, const struct ty_space *asked, struct space *out,
+                     struct ty_error *error);
+void space_destroy(struct space *space);
+/* The plan of an id < n_plans, not yet resolved. */
+void space_plan(const struct space *space, uint64_t id, struct ty_plan *out);
+
+#endif
