@@ -101,6 +101,39 @@ TY_API TY_MUST_CHECK ty_status ty_store_flush(ty_store *store, struct ty_error *
 TY_API TY_MUST_CHECK ty_status ty_report_write(const char *db_path, const char *out_folder,
                                                uint32_t *n_plots, struct ty_error *error);
 
+/* ---- measured runs ------------------------------------------------------------------------ */
+
+/* One measured training run of a table, and what the predictor says of it. */
+struct ty_run_row {
+    char id[48], source[24], gpu[24], stack[32], kind[16]; /* kind: dense, moe, lora, sft */
+    double measured_s, predicted_s;                 /* step time; predicted_s NAN when refused */
+    double measured_mem_bytes, predicted_mem_bytes; /* NAN when not printed / refused */
+    char refused[240]; /* why there is no prediction; empty otherwise */
+    bool noisy;        /* the source marks the row, or its figures contradict each other */
+};
+struct ty_validation {
+    uint32_t n_rows;
+    struct ty_run_row *rows;
+};
+struct ty_error_stats {
+    uint32_t n;
+    double median_ape, mean_ape, p90_ape, bias; /* fractions; bias: median signed error */
+};
+enum ty_run_key { TY_RUN_SOURCE, TY_RUN_GPU, TY_RUN_STACK, TY_RUN_KIND };
+
+/* Predicts every run of a CSV table (columns of docs/formats.md, "runs") with preset profiles.
+ * Free with ty_validation_free. returns TY_OK, TY_ERR_IO, TY_ERR_INPUT, TY_ERR_NOMEM. */
+TY_API TY_MUST_CHECK ty_status ty_validate_runs(const char *csv_path, uint32_t n_threads,
+                                                struct ty_validation *out, struct ty_error *error);
+TY_API void ty_validation_free(struct ty_validation *validation);
+/* The text of a row under a key. */
+TY_API const char *ty_run_value(const struct ty_run_row *row, enum ty_run_key key);
+/* Errors over the predicted rows whose key has that value (value NULL: all rows); clean_only
+ * leaves out noisy ones. */
+TY_API struct ty_error_stats ty_validation_stats(const struct ty_validation *validation,
+                                                 enum ty_run_key key, const char *value,
+                                                 bool clean_only);
+
 /* JSON of a prediction (the keys of `predict --json`) or of a search; free with ty_text_free. */
 TY_API char *ty_prediction_json(const struct ty_prediction *prediction,
                                 const struct ty_profile *profile);

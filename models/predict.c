@@ -167,7 +167,8 @@ static ty_status simulate(ty_predictor *predictor, const struct ty_plan *asked,
 }
 
 /* Legality and memory. *go_on: whether a time is worth computing. */
-static ty_status screen(ty_predictor *predictor, struct ty_prediction *answer, bool *go_on)
+static ty_status screen(ty_predictor *predictor, const struct ty_options *options,
+                        struct ty_prediction *answer, bool *go_on)
 {
     const struct setting *setting = &predictor->setting;
     *go_on = false;
@@ -186,7 +187,8 @@ static ty_status screen(ty_predictor *predictor, struct ty_prediction *answer, b
     if (status != TY_OK)
         return status;
     report_memory(predictor, &verdict, answer);
-    answer->feasible = *go_on = verdict.fit != TY_FIT_NO;
+    answer->feasible = verdict.fit != TY_FIT_NO;
+    *go_on = answer->feasible || options->ignore_memory;
     if (!answer->feasible)
         refuse_memory(predictor, answer);
     return TY_OK;
@@ -216,7 +218,7 @@ ty_status ty_predictor_run(ty_predictor *predictor, const struct ty_plan *plan,
 
     struct ty_error why = {.code = TY_OK};
     bool go_on;
-    ty_status status = screen(predictor, &answer, &go_on);
+    ty_status status = screen(predictor, &chosen, &answer, &go_on);
     if (status == TY_OK && go_on && chosen.rung >= TY_RUNG_BOUND)
         status = step_bound(predictor->evaluator.step, &predictor->setting, &answer.plan,
                             predictor->evaluator.slots, &answer.bound_s);
