@@ -44,6 +44,9 @@ static bool write_number(const struct ty_field *field, void *value, double numbe
         memcpy(place, &choice, sizeof choice);
         return true;
     }
+    case TY_FIELD_BOOL:
+        *(bool *)place = number != 0.0;
+        return true;
     case TY_FIELD_TEXT:
         return false;
     }

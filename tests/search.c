@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ * The search: every plan accounted for, ranking and ties, same answer at any number of threads.
+ * The reference is the predictor itself called plan by plan in nested loops: the search must find
+ * what a person trying every layout by hand would find. */
+#include "tests/fixtures.h"
+#include "tests/tap.h"
+
+static struct ty_model model;
+static struct ty_cluster cluster;
+static struct ty_profile profile;
+
+static void small_search(struct ty_search *search)
+{
+    *search = (struct ty_search){.model = &model, .cluster = &cluster, .profile = &profile};
+    ty_init(TY_KIND_PLAN, &search->space.fixed);
+    search->space.fixed.n_gpus = 16;
+    search->space.fixed.gbs = 32;
+    search->space.fixed.seq = 4096;
+    search->top = 5;
+}
+
+static double by_hand_best(uint64_t *n_feasible)
+{
+    static const int recompute[] = {TY_RECOMPUTE_NONE, TY_RECOMPUTE_SELECTIVE, TY_RECOMPUTE_FULL};
+    ty_predictor *predictor;
+    if (ty_predictor_create(&model, &cluster, &profile, NULL, &predictor, NULL) != TY_OK)
+        return -1.0;
+    double best = 0.0;
+    *n_feasible = 0;
+    for (uint32_t tp = 1; tp <= 8; tp++)
+        for (uint32_t pp = 1; pp <= 16; pp++)
+            for (uint32_t vpp = 1; vpp <= 32; vpp++)
+                for (uint32_t mbs = 1; mbs <= 16; mbs *= 2)
+                    for (int i = 0; i < 3; i++) {
+                        if (16 % tp || 16 % pp)
+                            continue;
+                        struct ty_plan plan;
+                        ty_init(TY_KIND_PLAN, &plan);
+                        plan.n_gpus = 16;
+                        plan.gbs = 32;
+                        plan.seq = 4096;
+                        plan.tp = tp;
+                        plan.pp = pp;
+                        plan.vpp = vpp;
+                        plan.mbs = mbs;
+                        plan.recompute = recompute[i];
+                        struct ty_prediction answer;
+                        if (ty_predictor_run(predictor, &plan, NULL, &answer, NULL) != TY_OK)
+                            return -1.0;
+                        if (!answer.feasible)
+                            continue;
+                        ++*n_feasible;
+                        if (answer.tokens_per_s_per_gpu > best)
+                            best = answer.tokens_per_s_per_gpu;
+                    }
+    ty_predictor_destroy(predictor);
+    return best;
+}
+
+static void finds_what_hand_finds(void)
+{
+    struct ty_search search;
+    small_search(&search);
+    struct ty_search_result result;
+    ok(ty_search_run(&search, &result, NULL) == TY_OK, "16 GPUs: the search runs");
+    uint64_t rejected = 0, n_feasible;
+    for (int i = 0; i < TY_N_REJECTS; i++)
+        rejected += result.rejected[i];
+    ok(rejected + result.n_evaluated == result.n_enumerated,
+       "every enumerated plan is evaluated or rejected with a reason");
+    const double best = by_hand_best(&n_feasible);
+    ok(n_feasible == result.n_evaluated, "as many feasible plans as nested loops find (%llu)",
+       (unsigned long long)n_feasible);
+    ok(result.n_best > 0 && result.best[0].tokens_per_s_per_gpu == best,
+       "the best plan is the best of the nested loops, bit for bit");
+    bool descending = true, distinct = true;
+    for (uint32_t i = 1; i < result.n_best; i++) {
+        const struct ty_score *a = &result.best[i - 1], *b = &result.best[i];
+        descending &= a->tokens_per_s_per_gpu >= b->tokens_per_s_per_gpu;
+        for (uint32_t j = 0; j < i; j++)
+            distinct &= result.best[j].plan.tp != b->plan.tp ||
+                        result.best[j].plan.pp != b->plan.pp ||
+                        result.best[j].plan.cp != b->plan.cp;
+    }
+    ok(descending, "best first");
+    ok(distinct, "near-duplicates are left out");
+    ty_search_free(&result);
+}
+
+static bool collect(void *user, const struct ty_score *score, uint64_t done, uint64_t total)
+{
+    (void)done, (void)total;
+    uint64_t *hash = user;
+    if (score) {
+        uint64_t bits;
+        memcpy(&bits, &score->step_time_s, sizeof bits);
+        *hash = (*hash ^ bits ^ score->plan_id) * 1099511628211u; /* FNV-1a over words */
+    }
+    return true;
+}
+
+static void same_at_any_thread_count(void)
+{
+    static const uint32_t threads[] = {1, 2, 8};
+    uint64_t hash[3];
+    struct ty_search_result result[3];
+    bool good = true;
+    for (int i = 0; i < 3; i++) {
+        struct ty_search search;
+        small_search(&search);
+        search.n_threads = threads[i];
+        hash[i] = 14695981039346656037u;
+        search.progress = collect;
+        search.user = &hash[i];
+        good &= ty_search_run(&search, &result[i], NULL) == TY_OK;
+    }
+    ok(good && hash[0] == hash[1] && hash[0] == hash[2],
+       "the stream of scores has the same bits at 1, 2 and 8 threads");
+    good = true;
+    for (int i = 1; i < 3; i++) {
+        good &= result[i].n_best == result[0].n_best;
+        for (uint32_t j = 0; good && j < result[0].n_best; j++)
+            good &= result[i].best[j].plan_id == result[0].best[j].plan_id &&
+                    result[i].best[j].step_time_s == result[0].best[j].step_time_s;
+    }
+    ok(good, "and so has the ranking");
+    for (int i = 0; i < 3; i++)
+        ty_search_free(&result[i]);
+}
+
+static void says_why_nothing_fits(void)
+{
+    struct ty_search search;
+    small_search(&search);
+    struct ty_model large;
+    fixture_llama3_405b(&large);
+    search.model = &large;
+    struct ty_search_result result;
+    struct ty_error error;
+    ok(ty_search_run(&search, &result, &error) == TY_ERR_INFEASIBLE, "405B on 16 GPUs: infeasible");
+    ok(result.rejected[TY_REJECT_MEMORY_STATES] > 0,
+       "because of the states (18 B x 405e9 / 16 = 456 GB a GPU)");
+    ty_search_free(&result);
+}
+
+static bool cancel(void *user, const struct ty_score *score, uint64_t done, uint64_t total)
+{
+    (void)user, (void)score, (void)done, (void)total;
+    return false;
+}
+
+static void cancels_and_refuses(void)
+{
+    struct ty_search search;
+    small_search(&search);
+    search.progress = cancel;
+    struct ty_search_result result;
+    struct ty_error error;
+    ok(ty_search_run(&search, &result, &error) == TY_ERR_CANCELLED, "the caller can cancel");
+    small_search(&search);
+    search.space.fixed.n_gpus = 0;
+    ok(ty_search_run(&search, &result, &error) == TY_ERR_RANGE, "no GPU count is refused");
+    same_text(error.where, "gpus", "and named");
+}
+
+static void ranks_within_each_count(void)
+{
+    struct ty_search search;
+    small_search(&search);
+    search.top = 2;
+    search.space.n_gpus = (struct ty_values){.n = 3, .value = {16, 8, 16}};
+    struct ty_search_result result;
+    ok(ty_search_run(&search, &result, NULL) == TY_OK, "two GPU counts, one repeated");
+    ok(result.n_best == 4, "two plans for each");
+    ok(result.n_best == 4 && result.best[0].plan.n_gpus == 8 && result.best[1].plan.n_gpus == 8 &&
+           result.best[2].plan.n_gpus == 16 && result.best[3].plan.n_gpus == 16,
+       "by count, ascending");
+    ty_search_free(&result);
+}
+
+int main(void)
+{
+    fixture_llama3_8b(&model);
+    fixture_dgx_h100(&cluster);
+    ty_init(TY_KIND_PROFILE, &profile);
+    finds_what_hand_finds();
+    same_at_any_thread_count();
+    says_why_nothing_fits();
+    cancels_and_refuses();
+    ranks_within_each_count();
+    return tap_done();
+}
