@@ -41,6 +41,7 @@ static int answer(const struct cli_args *args, struct cli_inputs *inputs, ty_pre
         return cli_fail(error);
     if (args->db && store_prediction(args, inputs, &prediction, error) != TY_OK)
         status = cli_fail(error);
+    cli_warn_unused(args, ~(1u << TY_KIND_GPU));
     if (!args->json)
         cli_print_prediction(&prediction, inputs);
     else if (print_json(&prediction, &inputs->profile) != CLI_OK)

@@ -227,6 +227,7 @@ static int run(struct sweep *sweep)
     cli_progress_end(&sweep->progress);
     if (status != TY_OK && status != TY_ERR_INFEASIBLE)
         return cli_fail(error);
+    cli_warn_unused(sweep->args, ~(1u << TY_KIND_GPU));
     int answer = print_answer(sweep, status);
     if (sweep->store && finish_study(sweep) != TY_OK)
         return cli_fail(error);
