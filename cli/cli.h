@@ -26,7 +26,7 @@ struct cli_setting {
 
 struct cli_args {
     const struct cli_command *command;
-    const char *model, *cluster, *profile, *stack, *plan, *flops, *rung, *db, *out;
+    const char *model, *cluster, *profile, *stack, *plan, *flops, *rung, *db, *out, *runs;
     bool json, quiet, all, help, man;
     uint32_t top, jobs;
     uint64_t seed;
@@ -48,7 +48,8 @@ enum cli_command_bit {
     CLI_LIST = 16,
     CLI_HELP = 32,
     CLI_VERSION = 64,
-    CLI_ANY = 127,
+    CLI_VALIDATE = 128,
+    CLI_ANY = 255,
     CLI_TAKES_PLAN = CLI_PREDICT | CLI_SWEEP | CLI_SHOW
 };
 
@@ -166,6 +167,7 @@ void cli_progress_end(struct cli_progress *progress);
 int cmd_predict(struct cli_args *args);
 int cmd_sweep(struct cli_args *args);
 int cmd_report(struct cli_args *args);
+int cmd_validate(struct cli_args *args);
 int cmd_show(struct cli_args *args);
 int cmd_list(struct cli_args *args);
 int cmd_help(struct cli_args *args);

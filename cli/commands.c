@@ -22,6 +22,10 @@ const struct cli_command cli_commands[] = {
      cmd_report,
      "Draws what a sweep or prediction stored: index.html opens offline; every plot lies there as "
      "SVG and PNG with its gnuplot script and data."},
+    {"validate", "--runs FILE", "predicted against measured runs", CLI_VALIDATE, 0, cmd_validate,
+     "Predicts every run of a CSV table (docs/formats.md, \"runs\") with preset constants and "
+     "prints the error by source, GPU, stack and kind. Rows that cannot be predicted are listed "
+     "with the reason."},
     {"show", "model|cluster|gpu|plan|profile [NAME|FILE]", "an input as trainyard understands it",
      CLI_SHOW, 2, cmd_show,
      "Prints every field with its unit; with --json, a file that trainyard reads back. show model "
@@ -57,13 +61,15 @@ const struct cli_option cli_options[] = {
     {"db", 0, CLI_TEXT, TO(db), "FILE", CLI_PREDICT | CLI_SWEEP | CLI_REPORT,
      "SQLite database of the study"},
     {"out", 'o', CLI_TEXT, TO(out), "FOLDER", CLI_REPORT, "folder the report is written to"},
+    {"runs", 0, CLI_TEXT, TO(runs), "FILE", CLI_VALIDATE, "CSV table of measured runs"},
     {"top", 'k', CLI_U32, TO(top), "K", CLI_SWEEP,
      "plans shown per GPU count; default: 10 for one count, 3 for several"},
     {"all", 'a', CLI_SWITCH, TO(all), NULL, CLI_SWEEP,
      "near-duplicates too, not only the best of each (tp, pp, cp, ep)"},
-    {"jobs", 'j', CLI_U32, TO(jobs), "T", CLI_SWEEP, "worker threads; default: processors"},
-    {"json", 0, CLI_SWITCH, TO(json), NULL, CLI_PREDICT | CLI_SWEEP | CLI_SHOW | CLI_LIST,
-     "JSON instead of text"},
+    {"jobs", 'j', CLI_U32, TO(jobs), "T", CLI_SWEEP | CLI_VALIDATE,
+     "worker threads; default: processors"},
+    {"json", 0, CLI_SWITCH, TO(json), NULL,
+     CLI_PREDICT | CLI_SWEEP | CLI_SHOW | CLI_LIST | CLI_VALIDATE, "JSON instead of text"},
     {"man", 0, CLI_SWITCH, TO(man), NULL, CLI_HELP, "manual page in mdoc form"},
     {"quiet", 'q', CLI_SWITCH, TO(quiet), NULL, CLI_ANY, "no progress bar, no warnings"},
     {"help", 'h', CLI_SWITCH, TO(help), NULL, CLI_ANY, "help of the command"},

@@ -128,6 +128,8 @@ TY_API TY_MUST_CHECK ty_status ty_validate_runs(const char *csv_path, uint32_t n
 TY_API void ty_validation_free(struct ty_validation *validation);
 /* The text of a row under a key. */
 TY_API const char *ty_run_value(const struct ty_run_row *row, enum ty_run_key key);
+/* JSON of a validation; free with ty_text_free. */
+TY_API char *ty_validation_json(const struct ty_validation *validation);
 /* Errors over the predicted rows whose key has that value (value NULL: all rows); clean_only
  * leaves out noisy ones. */
 TY_API struct ty_error_stats ty_validation_stats(const struct ty_validation *validation,
