@@ -11,6 +11,12 @@
 #define TY_BUILD_LIBRARIES "unknown"
 #endif
 
+#ifdef __clang__
+#define COMPILER "" /* its version text names it */
+#else
+#define COMPILER "gcc "
+#endif
+
 /* Looks along PATH, starts nothing. */
 static bool program_found(const char *name)
 {
@@ -30,7 +36,7 @@ int cmd_version(struct cli_args *args)
 {
     (void)args;
     printf("trainyard %s\n", ty_version());
-    printf("compiler   %s\n", __VERSION__);
+    printf("compiler   %s%s\n", COMPILER, __VERSION__);
     printf("flags      %s\n", TY_BUILD_FLAGS);
     printf("libraries  %s\n", TY_BUILD_LIBRARIES);
     printf("gnuplot    %s\n", program_found("gnuplot") ? "found"

@@ -13,10 +13,10 @@ const struct cli_command cli_commands[] = {
      "3."},
     {"sweep", "--model M --cluster C --gpus RANGE [plan flags]",
      "all legal plans, ranked; --db keeps them", CLI_SWEEP, 0, cmd_sweep,
-     "Tries every legal combination of the knobs left open: tp, pp, vpp, cp, ep, etp, mbs, "
-     "recompute and sharding. A flag fixes a knob; a list (1,2,4,8) or a range (1..8, or 1..8*2 "
-     "for doublings) limits it. --gpus 64..1024 means the multiples of a node or NVLink domain. "
-     "gbs is searched only when given as a list or range.\n"
+     "Tries every legal combination of tp, pp, vpp, cp, ep, mbs and recompute. A flag fixes a "
+     "knob; a list (1,2,4,8) or a range (1..8, or 1..8*2 for doublings) limits it. etp, gbs, "
+     "precision and sharding are searched only when given as lists. --gpus 64..1024 means the "
+     "multiples of a node or NVLink domain.\n"
      "Plans are ranked by tokens/s/GPU within each GPU count."},
     {"report", "--db FILE --out FOLDER", "plots and a page from a database", CLI_REPORT, 0,
      cmd_report,

@@ -2,6 +2,7 @@
  * Help and manual pages, both from the command table, the option table and the fields of a plan:
  * a list of lines {flag, value, help} is made once and printed in either form. */
 #include "cli/cli.h"
+#include <ctype.h>
 #include <string.h>
 
 #define MAN_DATE "November 30, 2026"
@@ -108,7 +109,7 @@ static void print_overview(void)
 
 /* ---- manual pages (mdoc) ------------------------------------------------------------------ */
 
-/* Words of a line as mdoc text: no macro may start a line, '\' and '-' are escaped. */
+/* Text as mdoc: no macro may start a line, a sentence starts one. */
 static void man_text(const char *text)
 {
     if (*text == '.' || *text == '\'')
@@ -118,6 +119,8 @@ static void man_text(const char *text)
             fputs("\\e", stdout);
         else if (*text == '\n')
             fputs("\n.Pp\n", stdout);
+        else if (text[0] == '.' && text[1] == ' ')
+            fputs((text++, ".\n"), stdout);
         else
             putchar(*text);
     }
@@ -138,8 +141,10 @@ static void man_option(const char *flag, char letter, const char *value, const c
 
 static void man_command(const struct cli_command *command)
 {
-    printf(".Dd " MAN_DATE "\n.Dt TRAINYARD-%s 1\n.Os\n.Sh NAME\n.Nm trainyard-%s\n.Nd %s\n",
-           command->name, command->name, command->help);
+    printf(".Dd " MAN_DATE "\n.Dt TRAINYARD-");
+    for (const char *c = command->name; *c; c++)
+        putchar(toupper((unsigned char)*c));
+    printf(" 1\n.Os\n.Sh NAME\n.Nm trainyard-%s\n.Nd %s\n", command->name, command->help);
     printf(".Sh SYNOPSIS\n.Nm trainyard\n.Cm %s\n", command->name);
     if (*command->args)
         printf(".Ar \"%s\"\n", command->args);
