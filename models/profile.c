@@ -81,6 +81,13 @@ static uint32_t fill_priors(struct ty_profile *profile)
     return n_missing;
 }
 
+/* Bus bandwidth over the link: the ratios of presets are those of NVLink and xGMI, which PCIe does
+ * not reach. source: seed, L40S 20 of 31 GB/s */
+static double busbw_ratio(double ratio, const struct ty_cluster *cluster)
+{
+    return cluster->scaleup == TY_SCALEUP_PCIE ? fmin(ratio, 0.645) : ratio;
+}
+
 /* Rates that a profile may give as measured, or as a share of the machine's own figures. */
 static void fill_rates(struct ty_profile *profile, const struct ty_cluster *cluster)
 {
@@ -95,10 +102,10 @@ static void fill_rates(struct ty_profile *profile, const struct ty_cluster *clus
             fmax(cluster->gpu.bf16_flop_per_s, cluster->gpu.fp16_flop_per_s);
     if (isnan(profile->allreduce_busbw_bytes_per_s))
         profile->allreduce_busbw_bytes_per_s =
-            profile->allreduce_ratio * cluster->scaleup_bytes_per_s;
+            busbw_ratio(profile->allreduce_ratio, cluster) * cluster->scaleup_bytes_per_s;
     if (isnan(profile->allgather_busbw_bytes_per_s))
         profile->allgather_busbw_bytes_per_s =
-            profile->allgather_ratio * cluster->scaleup_bytes_per_s;
+            busbw_ratio(profile->allgather_ratio, cluster) * cluster->scaleup_bytes_per_s;
 }
 
 ty_status profile_resolve(const struct ty_profile *in, const struct ty_cluster *cluster,
