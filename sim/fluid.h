@@ -31,14 +31,16 @@ ty_status fluid_add_link(struct fluid *fluid, double capacity_bytes_per_s, bool 
 /* A route is registered once and shared by many flows. n = 0 is legal (only the cap limits). */
 ty_status fluid_add_route(struct fluid *fluid, const struct fluid_use *uses, uint32_t n,
                           uint32_t *route);
-/* Starts a flow (id: the caller's, dense). cap may be INFINITY if the route has a link. */
+/* Starts a flow (id: the caller's, dense). cap > 0, may be INFINITY if the route has a link of
+ * finite capacity; weight > 0. returns TY_OK, TY_ERR_RANGE, TY_ERR_NOMEM. */
 ty_status fluid_start(struct fluid *fluid, uint32_t id, uint32_t route, double cap_work_per_s,
                       double weight);
-void fluid_set_cap(struct fluid *fluid, uint32_t id, double cap_work_per_s);
+/* returns TY_OK, TY_ERR_RANGE, TY_ERR_NOMEM (the flow is then stopped). */
+ty_status fluid_set_cap(struct fluid *fluid, uint32_t id, double cap_work_per_s);
 void fluid_stop(struct fluid *fluid, uint32_t id);
-/* Re-solves the components of links touched since the last call. Then changed ids (rate differs
- * from before) are listed: ids [*n], valid until the next call. */
-ty_status fluid_solve(struct fluid *fluid, const uint32_t **ids, uint32_t *n);
+/* Re-solves what changed since the last call. The flows whose rate is new are listed (among them
+ * may be flows that were stopped meanwhile): ids [*n], valid until the next change. */
+void fluid_solve(struct fluid *fluid, const uint32_t **ids, uint32_t *n);
 double fluid_rate_work_per_s(const struct fluid *fluid, uint32_t id);
 
 #endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The engine's graph: devices, streams, links, tasks and edges as they are added, and the answers
+ * after a run. All in flat arrays that grow by doubling and survive engine_reset. */
+#include "sim/engine_state.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static void free_arrays(struct engine *engine)
+{
+#define FREE(name)                                                                                 \
+    array_free(&engine->allocator, engine->name, engine->name##_capacity, sizeof *engine->name)
+    FREE(nodes);
+    FREE(edges);
+    FREE(streams);
+    FREE(devices);
+    FREE(activities);
+    FREE(free);
+    FREE(stale);
+    FREE(ready);
+#undef FREE
+}
+
+static bool amount(double value)
+{
+    return value >= 0 && isfinite(value);
+}
+
+static bool valid_device(const struct engine *engine, uint32_t device)
+{
+    return device == ENGINE_NONE || device < engine->n_devices;
+}
+
+static bool valid(const struct engine *engine, const struct engine_task *task)
+{
+    bool has_route = task->route != ENGINE_NONE;
+    return task->stream < engine->n_streams && (unsigned)task->class_ <= ENGINE_HOST &&
+           amount(task->latency_s) && amount(task->work) && amount(task->weight) &&
+           task->cap_work_per_s > 0 && (!has_route || task->route < engine->n_routes) &&
+           (has_route || isfinite(task->cap_work_per_s) || task->work == 0) &&
+           valid_device(engine, task->device[0]) && valid_device(engine, task->device[1]) &&
+           task->slow_compute >= 0 && task->slow_compute < 1 && task->slow_self >= 0 &&
+           task->slow_self < 1;
+}
+
+ty_status engine_create(const struct ty_allocator *allocator, struct engine **out)
+{
+    struct ty_allocator source = allocator_or_default(allocator);
+    struct engine *engine = source.alloc(source.user, sizeof *engine);
+    if (!engine)
+        return TY_ERR_NOMEM;
+    *engine = (struct engine){.allocator = source};
+    if (fluid_create(&source, &engine->fluid) || queue_create(&source, &engine->queue)) {
+        engine_destroy(engine);
+        return TY_ERR_NOMEM;
+    }
+    *out = engine;
+    return TY_OK;
+}
+
+void engine_destroy(struct engine *engine)
+{
+    if (!engine)
+        return;
+    fluid_destroy(engine->fluid);
+    queue_destroy(engine->queue);
+    free_arrays(engine);
+    struct ty_allocator allocator = engine->allocator;
+    allocator.release(allocator.user, engine, sizeof *engine);
+}
+
+void engine_reset(struct engine *engine)
+{
+    fluid_clear(engine->fluid);
+    engine->n_nodes = engine->n_edges = engine->n_streams = engine->n_devices = 0;
+    engine->n_routes = 0;
+    engine->n_done = 0;
+    engine->n_events = 0;
+    engine->makespan_s = 0;
+}
+
+ty_status engine_add_device(struct engine *engine, uint32_t *device)
+{
+    if (!ENGINE_GROW(engine, devices, (size_t)engine->n_devices + 1))
+        return TY_ERR_NOMEM;
+    *device = engine->n_devices++;
+    engine->devices[*device] = (struct device){.first = {ENGINE_NONE, ENGINE_NONE}};
+    return TY_OK;
+}
+
+ty_status engine_add_stream(struct engine *engine, uint32_t *stream)
+{
+    if (!ENGINE_GROW(engine, streams, (size_t)engine->n_streams + 1))
+        return TY_ERR_NOMEM;
+    *stream = engine->n_streams++;
+    engine->streams[*stream] = ENGINE_NONE;
+    return TY_OK;
+}
+
+ty_status engine_add_link(struct engine *engine, double capacity_bytes_per_s, bool shared,
+                          uint32_t *link)
+{
+    return fluid_add_link(engine->fluid, capacity_bytes_per_s, shared, link);
+}
+
+ty_status engine_add_route(struct engine *engine, const struct fluid_use *uses, uint32_t n,
+                           uint32_t *route)
+{
+    ty_status status = fluid_add_route(engine->fluid, uses, n, route);
+    if (status == TY_OK)
+        engine->n_routes = *route + 1;
+    return status;
+}
+
+ty_status engine_add_task(struct engine *engine, const struct engine_task *task, uint32_t *id)
+{
+    if (!valid(engine, task))
+        return TY_ERR_RANGE;
+    size_t need = (size_t)engine->n_nodes + 1;
+    if (need >= ENGINE_NONE || !ENGINE_GROW(engine, nodes, need))
+        return TY_ERR_NOMEM;
+    *id = engine->n_nodes++;
+    struct node *node = &engine->nodes[*id];
+    uint32_t previous = engine->streams[task->stream];
+    *node = (struct node){.task = *task,
+                          .start_s = (double)NAN,
+                          .end_s = (double)NAN,
+                          .n_before = previous != ENGINE_NONE,
+                          .stream_previous = previous,
+                          .stream_next = ENGINE_NONE,
+                          .first_edge = ENGINE_NONE,
+                          .binding = ENGINE_NONE};
+    if (previous != ENGINE_NONE)
+        engine->nodes[previous].stream_next = *id;
+    engine->streams[task->stream] = *id;
+    if (node->task.weight == 0)
+        node->task.weight = 1;
+    if (node->task.device[0] == node->task.device[1])
+        node->task.device[1] = ENGINE_NONE;
+    bool contends = task->class_ == ENGINE_COMM && (task->slow_compute > 0 || task->slow_self > 0);
+    for (int i = 0; contends && i < 2; i++)
+        if (task->device[i] != ENGINE_NONE)
+            engine->devices[task->device[i]].contended = true;
+    return TY_OK;
+}
+
+ty_status engine_add_edge(struct engine *engine, uint32_t before, uint32_t after)
+{
+    if (before >= engine->n_nodes || after >= engine->n_nodes)
+        return TY_ERR_RANGE;
+    size_t need = (size_t)engine->n_edges + 1;
+    if (need >= ENGINE_NONE || !ENGINE_GROW(engine, edges, need))
+        return TY_ERR_NOMEM;
+    struct node *node = &engine->nodes[before];
+    engine->edges[engine->n_edges] = (struct edge){after, node->first_edge};
+    node->first_edge = engine->n_edges++;
+    engine->nodes[after].n_before++;
+    return TY_OK;
+}
+
+void engine_set_release_s(struct engine *engine, uint32_t task, double time_s)
+{
+    engine->nodes[task].release_s = time_s;
+}
+
+uint32_t engine_n_tasks(const struct engine *engine)
+{
+    return engine->n_nodes;
+}
+
+uint64_t engine_n_events(const struct engine *engine)
+{
+    return engine->n_events;
+}
+
+double engine_makespan_s(const struct engine *engine)
+{
+    return engine->makespan_s;
+}
+
+double engine_start_s(const struct engine *engine, uint32_t task)
+{
+    return engine->nodes[task].start_s;
+}
+
+double engine_end_s(const struct engine *engine, uint32_t task)
+{
+    return engine->nodes[task].end_s;
+}
+
+uint32_t engine_binding(const struct engine *engine, uint32_t task)
+{
+    return engine->nodes[task].binding;
+}
+
+const struct engine_task *engine_task_of(const struct engine *engine, uint32_t task)
+{
+    return &engine->nodes[task].task;
+}

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Running the engine's graph. An instant is: take every event due now; finish tasks and release
+ * their successors; start what became ready (tasks of no duration finish at once and release
+ * more); then, once, bring slowdowns and fluid rates up to date.
+ *
+ *   rate of a draining task = min(cap * slowdown, max-min share of its route)
+ *   slowdown  COMPUTE: product of (1 - slow_compute) over the COMM tasks draining on its devices
+ *             COMM:    1 - slow_self while a COMPUTE task drains on one of its devices
+ *
+ * The work left is brought up to date only when a task's rate changes. A task that nothing can
+ * slow (no route, no contended device) is one event: its end is known when it starts. */
+#include "sim/engine_state.h"
+#include "sim/error.h"
+
+#include <math.h>
+
+/* Events closer than this are one instant (sim/engine.h). */
+static const double INSTANT_RATIO = 1e-12;
+
+/* ---- activities ---------------------------------------------------------------------------- */
+
+/* returns false when out of memory. */
+static bool activity_new(struct engine *engine, uint32_t task, uint32_t *id)
+{
+    if (engine->n_free > 0) {
+        *id = engine->free[--engine->n_free];
+    } else {
+        size_t need = (size_t)engine->n_activities + 1;
+        if (!ENGINE_GROW(engine, activities, need) ||
+            !ENGINE_GROW(engine, free, engine->activities_capacity) ||
+            !ENGINE_GROW(engine, stale, engine->activities_capacity))
+            return false;
+        *id = engine->n_activities++;
+        engine->activities[*id].stale = false;
+    }
+    struct activity *activity = &engine->activities[*id];
+    activity->task = task;
+    activity->phase = IDLE;
+    activity->in_fluid = false;
+    return true;
+}
+
+static void activity_free(struct engine *engine, uint32_t id)
+{
+    struct activity *activity = &engine->activities[id];
+    if (activity->in_fluid)
+        fluid_stop(engine->fluid, id);
+    activity->phase = IDLE;
+    activity->in_fluid = false;
+    engine->free[engine->n_free++] = id;
+}
+
+/* Sets the time of an activity's next event. */
+static bool schedule(struct engine *engine, uint32_t id, double due_s)
+{
+    struct activity *activity = &engine->activities[id];
+    activity->due_s = due_s;
+    if (due_s >= activity->queued_s)
+        return true;
+    activity->queued_s = due_s;
+    return queue_set(engine->queue, id, due_s, activity->task);
+}
+
+static bool schedule_first(struct engine *engine, uint32_t id, enum phase phase, double due_s)
+{
+    engine->activities[id].phase = (uint8_t)phase;
+    engine->activities[id].queued_s = (double)INFINITY;
+    return schedule(engine, id, due_s);
+}
+
+static bool set_rate(struct engine *engine, uint32_t id, double rate_work_per_s)
+{
+    struct activity *activity = &engine->activities[id];
+    if (rate_work_per_s == activity->rate_work_per_s)
+        return true;
+    double elapsed_s = engine->now_s - activity->since_s;
+    if (elapsed_s > 0)
+        activity->work = fmax(0, activity->work - activity->rate_work_per_s * elapsed_s);
+    activity->since_s = engine->now_s;
+    activity->rate_work_per_s = rate_work_per_s;
+    return schedule(engine, id, engine->now_s + activity->work / rate_work_per_s);
+}
+
+/* ---- slowdowns ----------------------------------------------------------------------------- */
+
+static const struct engine_task *task_of(const struct engine *engine, uint32_t activity)
+{
+    return &engine->nodes[engine->activities[activity].task].task;
+}
+
+static enum side side_of(const struct engine_task *task)
+{
+    return task->class_ == ENGINE_COMPUTE ? SIDE_COMPUTE : SIDE_COMM;
+}
+
+/* Does it slow others or can it be slowed by them? */
+static bool contends(const struct engine *engine, const struct engine_task *task)
+{
+    if (task->class_ == ENGINE_COMM)
+        return task->slow_compute > 0 || task->slow_self > 0;
+    if (task->class_ != ENGINE_COMPUTE)
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (task->device[i] != ENGINE_NONE && engine->devices[task->device[i]].contended)
+            return true;
+    return false;
+}
+
+static void mark_stale(struct engine *engine, uint32_t id)
+{
+    if (!engine->activities[id].stale)
+        engine->stale[engine->n_stale++] = id;
+    engine->activities[id].stale = true;
+}
+
+/* The tasks of the other class on the device get a new slowdown. */
+static void disturb(struct engine *engine, const struct device *device, enum side side)
+{
+    uint32_t item = device->first[side == SIDE_COMPUTE ? SIDE_COMM : SIDE_COMPUTE];
+    for (; item != ENGINE_NONE; item = engine->activities[item / 2].next[item % 2])
+        mark_stale(engine, item / 2);
+}
+
+static void enter_devices(struct engine *engine, uint32_t id)
+{
+    struct activity *activity = &engine->activities[id];
+    const struct engine_task *task = task_of(engine, id);
+    enum side side = side_of(task);
+    for (uint32_t i = 0; i < 2; i++) {
+        if (task->device[i] == ENGINE_NONE)
+            continue;
+        struct device *device = &engine->devices[task->device[i]];
+        uint32_t first = device->first[side];
+        activity->previous[i] = ENGINE_NONE;
+        activity->next[i] = first;
+        if (first != ENGINE_NONE)
+            engine->activities[first / 2].previous[first % 2] = 2 * id + i;
+        device->first[side] = 2 * id + i;
+        disturb(engine, device, side);
+    }
+}
+
+static void leave_devices(struct engine *engine, uint32_t id)
+{
+    const struct activity *activity = &engine->activities[id];
+    const struct engine_task *task = task_of(engine, id);
+    enum side side = side_of(task);
+    for (uint32_t i = 0; i < 2; i++) {
+        if (task->device[i] == ENGINE_NONE)
+            continue;
+        struct device *device = &engine->devices[task->device[i]];
+        uint32_t previous = activity->previous[i], next = activity->next[i];
+        if (next != ENGINE_NONE)
+            engine->activities[next / 2].previous[next % 2] = previous;
+        if (previous != ENGINE_NONE)
+            engine->activities[previous / 2].next[previous % 2] = next;
+        else
+            device->first[side] = next;
+        disturb(engine, device, side);
+    }
+}
+
+static bool on_device(const struct engine_task *task, uint32_t device)
+{
+    return task->device[0] == device || task->device[1] == device;
+}
+
+static double slowdown(const struct engine *engine, const struct engine_task *task)
+{
+    double factor = 1;
+    for (uint32_t i = 0; i < 2; i++) {
+        if (task->device[i] == ENGINE_NONE)
+            continue;
+        const struct device *device = &engine->devices[task->device[i]];
+        if (task->class_ == ENGINE_COMM) {
+            if (device->first[SIDE_COMPUTE] != ENGINE_NONE)
+                return 1 - task->slow_self;
+            continue;
+        }
+        uint32_t item = device->first[SIDE_COMM];
+        for (; item != ENGINE_NONE; item = engine->activities[item / 2].next[item % 2]) {
+            const struct engine_task *comm = task_of(engine, item / 2);
+            if (i == 0 || !on_device(comm, task->device[0])) /* not twice */
+                factor *= 1 - comm->slow_compute;
+        }
+    }
+    return factor;
+}
+
+/* Brings the rates of stale activities, then of all flows that they move, up to date. */
+static ty_status refresh(struct engine *engine)
+{
+    ty_status status = TY_OK;
+    for (uint32_t i = 0; i < engine->n_stale && status == TY_OK; i++) {
+        uint32_t id = engine->stale[i];
+        struct activity *activity = &engine->activities[id];
+        activity->stale = false;
+        if (activity->phase != DRAINING)
+            continue;
+        const struct engine_task *task = task_of(engine, id);
+        double cap_work_per_s = task->cap_work_per_s * slowdown(engine, task);
+        if (task->route == ENGINE_NONE)
+            status = set_rate(engine, id, cap_work_per_s) ? TY_OK : TY_ERR_NOMEM;
+        else if (activity->in_fluid)
+            status = fluid_set_cap(engine->fluid, id, cap_work_per_s);
+        else
+            status = fluid_start(engine->fluid, id, task->route, cap_work_per_s, task->weight);
+        activity->in_fluid = task->route != ENGINE_NONE && status == TY_OK;
+    }
+    engine->n_stale = 0;
+    const uint32_t *ids;
+    uint32_t n;
+    fluid_solve(engine->fluid, &ids, &n);
+    for (uint32_t i = 0; i < n && status == TY_OK; i++)
+        if (engine->activities[ids[i]].in_fluid &&
+            !set_rate(engine, ids[i], fluid_rate_work_per_s(engine->fluid, ids[i])))
+            status = TY_ERR_NOMEM;
+    return status;
+}
+
+/* ---- the life of a task -------------------------------------------------------------------- */
+
+/* A predecessor of `id` has finished. The last one to finish binds; on ties the stream
+ * predecessor, then the lowest id. */
+static void satisfy(struct engine *engine, uint32_t id, uint32_t before)
+{
+    struct node *node = &engine->nodes[id];
+    uint32_t binding = node->binding;
+    double end_s = engine->now_s;
+    if (binding == ENGINE_NONE || engine->nodes[binding].end_s < end_s ||
+        before == node->stream_previous || (binding != node->stream_previous && before < binding))
+        node->binding = before;
+    if (--node->waits == 0)
+        engine->ready[engine->n_ready++] = id;
+}
+
+static void finish(struct engine *engine, uint32_t id)
+{
+    struct node *node = &engine->nodes[id];
+    node->end_s = engine->makespan_s = engine->now_s;
+    engine->n_done++;
+    if (node->stream_next != ENGINE_NONE)
+        satisfy(engine, node->stream_next, id);
+    for (uint32_t i = node->first_edge; i != ENGINE_NONE; i = engine->edges[i].next)
+        satisfy(engine, engine->edges[i].after, id);
+}
+
+static void drain(struct engine *engine, uint32_t id)
+{
+    struct activity *activity = &engine->activities[id];
+    const struct engine_task *task = task_of(engine, id);
+    activity->phase = DRAINING;
+    activity->work = task->work;
+    activity->rate_work_per_s = 0;
+    activity->since_s = engine->now_s;
+    activity->queued_s = (double)INFINITY;
+    mark_stale(engine, id);
+    if (contends(engine, task))
+        enter_devices(engine, id);
+}
+
+/* The task leaves its stream's queue. */
+static bool begin(struct engine *engine, uint32_t id)
+{
+    struct node *node = &engine->nodes[id];
+    const struct engine_task *task = &node->task;
+    bool undisturbed = task->work == 0 || (task->route == ENGINE_NONE && !contends(engine, task));
+    double wait_s = task->latency_s;
+    node->start_s = engine->now_s;
+    if (undisturbed && task->work > 0)
+        wait_s += task->work / task->cap_work_per_s;
+    if (undisturbed && wait_s == 0) {
+        finish(engine, id);
+        return true;
+    }
+    uint32_t activity;
+    if (!activity_new(engine, id, &activity))
+        return false;
+    if (wait_s > 0)
+        return schedule_first(engine, activity, undisturbed ? ENDING : LATENT,
+                              engine->now_s + wait_s);
+    drain(engine, activity);
+    return true;
+}
+
+static bool start_ready(struct engine *engine)
+{
+    for (uint32_t i = 0; i < engine->n_ready; i++) {
+        uint32_t id = engine->ready[i], activity;
+        double release_s = engine->nodes[id].release_s;
+        if (!(release_s > engine->now_s)) {
+            if (!begin(engine, id))
+                return false;
+        } else if (!activity_new(engine, id, &activity) ||
+                   !schedule_first(engine, activity, HELD, release_s)) {
+            return false;
+        }
+    }
+    engine->n_ready = 0;
+    return true;
+}
+
+/* The event an activity was waiting for has come. */
+static bool advance(struct engine *engine, uint32_t id)
+{
+    struct activity *activity = &engine->activities[id];
+    uint32_t task = activity->task;
+    if (activity->phase == LATENT) {
+        drain(engine, id);
+        return true;
+    }
+    bool held = activity->phase == HELD;
+    if (activity->phase == DRAINING && contends(engine, task_of(engine, id)))
+        leave_devices(engine, id);
+    activity_free(engine, id);
+    if (held)
+        return begin(engine, task);
+    finish(engine, task);
+    return true;
+}
+
+/* ---- the run ------------------------------------------------------------------------------- */
+
+/* Takes the events of the next instant. */
+static ty_status next_instant(struct engine *engine, const struct engine_limits *limits)
+{
+    double end_s = (double)INFINITY;
+    while (!queue_empty(engine->queue) && queue_time_s(engine->queue) <= end_s) {
+        double time_s;
+        uint32_t id = queue_pop(engine->queue, &time_s);
+        struct activity *activity = &engine->activities[id];
+        if (activity->due_s > time_s) {
+            if (!schedule_first(engine, id, activity->phase, activity->due_s))
+                return TY_ERR_NOMEM;
+            continue;
+        }
+        bool first = isinf(end_s);
+        if ((limits->max_events > 0 && engine->n_events >= limits->max_events) ||
+            (first && limits->max_time_s > 0 && time_s > limits->max_time_s))
+            return TY_ERR_LIMIT;
+        if (first) {
+            engine->now_s = time_s;
+            end_s = time_s * (1 + INSTANT_RATIO);
+        }
+        engine->n_events++;
+        if (!advance(engine, id))
+            return TY_ERR_NOMEM;
+    }
+    return TY_OK;
+}
+
+/* Forgets what is in flight; links, routes and tasks stay. */
+static void stop_all(struct engine *engine)
+{
+    for (uint32_t id = 0; id < engine->n_activities; id++)
+        if (engine->activities[id].in_fluid)
+            fluid_stop(engine->fluid, id);
+    for (uint32_t id = 0; id < engine->n_devices; id++)
+        engine->devices[id].first[SIDE_COMPUTE] = engine->devices[id].first[SIDE_COMM] =
+            ENGINE_NONE;
+    engine->n_activities = engine->n_free = engine->n_stale = engine->n_ready = 0;
+    queue_clear(engine->queue);
+}
+
+static void prepare(struct engine *engine)
+{
+    engine->now_s = engine->makespan_s = 0;
+    engine->n_done = 0;
+    engine->n_events = 0;
+    for (uint32_t id = 0; id < engine->n_nodes; id++) {
+        struct node *node = &engine->nodes[id];
+        node->waits = node->n_before;
+        node->start_s = node->end_s = (double)NAN;
+        node->binding = ENGINE_NONE;
+        if (node->waits == 0)
+            engine->ready[engine->n_ready++] = id;
+    }
+}
+
+/* before[task] = a predecessor that has not finished, for every task that has one. */
+static void unfinished_before(const struct engine *engine, uint32_t *before)
+{
+    for (uint32_t id = 0; id < engine->n_nodes; id++)
+        before[id] = engine->nodes[id].stream_previous;
+    for (uint32_t id = 0; id < engine->n_nodes; id++) {
+        const struct node *node = &engine->nodes[id];
+        if (!isnan(node->end_s))
+            continue;
+        if (node->stream_next != ENGINE_NONE)
+            before[node->stream_next] = id;
+        for (uint32_t i = node->first_edge; i != ENGINE_NONE; i = engine->edges[i].next)
+            before[engine->edges[i].after] = id;
+    }
+}
+
+/* Nothing is in flight, but tasks wait: going back from one of them n times ends in a cycle. */
+static ty_status report_cycle(struct engine *engine, struct ty_error *error)
+{
+    uint32_t *before = engine->ready, task = 0;
+    unfinished_before(engine, before);
+    while (!isnan(engine->nodes[task].end_s))
+        task++;
+    for (uint32_t i = 0; i < engine->n_nodes; i++)
+        task = before[task];
+    error_set(error, TY_ERR_INPUT, "task graph", "tasks wait for each other: %u", task);
+    uint32_t at = before[task];
+    for (int i = 0; error && i < 8 && at != task; i++, at = before[at])
+        text_append(error->text, sizeof error->text, " <- %u", at);
+    if (error)
+        text_append(error->text, sizeof error->text, at == task ? " <- %u" : " <- ... <- %u", task);
+    return TY_ERR_INPUT;
+}
+
+/* The queue is empty. */
+static ty_status conclude(struct engine *engine, struct ty_error *error)
+{
+    if (engine->n_done == engine->n_nodes)
+        return TY_OK;
+    if (engine->n_activities == engine->n_free)
+        return report_cycle(engine, error);
+    uint32_t id = 0;
+    while (engine->activities[id].phase == IDLE)
+        id++;
+    return error_set(error, TY_ERR_RANGE, "task graph", "task %u never ends",
+                     engine->activities[id].task);
+}
+
+static ty_status run(struct engine *engine, const struct engine_limits *limits,
+                     struct ty_error *error)
+{
+    prepare(engine);
+    for (;;) {
+        if (!start_ready(engine))
+            return TY_ERR_NOMEM;
+        ty_status status = refresh(engine);
+        if (status != TY_OK)
+            return status;
+        if (queue_empty(engine->queue))
+            return conclude(engine, error);
+        status = next_instant(engine, limits);
+        if (status != TY_OK)
+            return status;
+    }
+}
+
+ty_status engine_run(struct engine *engine, const struct engine_limits *limits,
+                     struct ty_error *error)
+{
+    const struct engine_limits none = {0};
+    if (!ENGINE_GROW(engine, ready, engine->n_nodes))
+        return error_set(error, TY_ERR_NOMEM, "task graph", "out of memory");
+    ty_status status = run(engine, limits ? limits : &none, error);
+    if (status == TY_ERR_NOMEM)
+        error_set(error, status, "task graph", "out of memory after %u tasks", engine->n_done);
+    if (status == TY_ERR_LIMIT)
+        error_set(error, status, "task graph", "stopped at %g s after %u of %u tasks",
+                  engine->now_s, engine->n_done, engine->n_nodes);
+    stop_all(engine);
+    return status;
+}
