@@ -26,45 +26,6 @@ static ty_status refuse(struct ty_error *error, const char *prefix, const char *
     return error_set(error, TY_ERR_RANGE, where, "%s", reason);
 }
 
-static double last_name(const char *const *names)
-{
-    size_t n = 0;
-    while (names[n] != NULL)
-        n++;
-    return (double)n - 1.0;
-}
-
-/* A number or enum outside the range of its field; 0 stands for "absent". */
-static bool out_of_range(const struct ty_field *field, const void *value, char *reason,
-                         size_t bytes)
-{
-    const char *place = (const char *)value + field->offset;
-    double number = 0.0, least = field->min, most = field->max;
-    if (field->type == TY_FIELD_U32) {
-        uint32_t count;
-        memcpy(&count, place, sizeof count);
-        number = count;
-    } else if (field->type == TY_FIELD_ENUM) {
-        int choice;
-        memcpy(&choice, place, sizeof choice);
-        number = choice;
-        least = 0.0;
-        most = last_name(field->names);
-    }
-    text_format(reason, bytes, "%.0f is outside %.0f .. %.0f", number, least, most);
-    return number != 0.0 && !(number >= least && number <= most);
-}
-
-static ty_status check_fields(const struct ty_field *fields, size_t n, const void *value,
-                              const char *prefix, struct ty_error *error)
-{
-    char reason[96];
-    for (size_t i = 0; i < n; i++)
-        if (out_of_range(&fields[i], value, reason, sizeof reason))
-            return refuse(error, prefix, fields[i].path, reason);
-    return TY_OK;
-}
-
 static ty_status check_attention(const struct ty_layer_kind *kind, const char *prefix,
                                  struct ty_error *error)
 {
@@ -119,21 +80,20 @@ static ty_status check_mlp(const struct ty_layer_kind *kind, const char *prefix,
 static ty_status check_kind(const struct ty_model *model, uint32_t index, struct ty_error *error)
 {
     const struct ty_layer_kind *kind = &model->kinds[index];
+    struct ty_error found;
     char prefix[24];
     size_t n;
     text_format(prefix, sizeof prefix, "kinds[%u].", index);
     const struct ty_field *fields = fields_layer_kind(&n);
-    ty_status status = check_fields(fields, n, kind, prefix, error);
-    if (status == TY_OK)
-        status = check_attention(kind, prefix, error);
+    if (fields_check_table(fields, n, kind, &found) != TY_OK)
+        return refuse(error, prefix, found.where, found.text);
+    const ty_status status = check_attention(kind, prefix, error);
     return status == TY_OK ? check_mlp(kind, prefix, error) : status;
 }
 
 ty_status ty_model_check(const struct ty_model *model, struct ty_error *error)
 {
-    size_t n;
-    const struct ty_field *fields = ty_fields(TY_KIND_MODEL, &n);
-    ty_status status = check_fields(fields, n, model, "", error);
+    ty_status status = fields_check(TY_KIND_MODEL, model, error);
     if (status != TY_OK)
         return status;
     if (model->hidden == 0)

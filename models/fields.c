@@ -422,12 +422,18 @@ static ty_status check_field(const struct ty_field *field, const char *at, struc
     }
 }
 
-ty_status fields_check(enum ty_kind kind, const void *value, struct ty_error *error)
+ty_status fields_check_table(const struct ty_field *fields, size_t n, const void *value,
+                             struct ty_error *error)
 {
-    size_t n;
-    const struct ty_field *fields = ty_fields(kind, &n);
     ty_status status = TY_OK;
     for (size_t i = 0; i < n && status == TY_OK; i++)
         status = check_field(&fields[i], (const char *)value + fields[i].offset, error);
     return status;
+}
+
+ty_status fields_check(enum ty_kind kind, const void *value, struct ty_error *error)
+{
+    size_t n;
+    const struct ty_field *fields = ty_fields(kind, &n);
+    return fields_check_table(fields, n, value, error);
 }

@@ -11,6 +11,8 @@ const struct ty_field *fields_layer_kind(size_t *n);
 
 /* Every field that is not at its default marker lies in its range; a double is never infinite.
  * returns TY_OK, TY_ERR_RANGE with the path and the legal range. */
+ty_status fields_check_table(const struct ty_field *fields, size_t n, const void *value,
+                             struct ty_error *error);
 ty_status fields_check(enum ty_kind kind, const void *value, struct ty_error *error);
 
 /* The row of a path in a table; NULL when there is none. */

@@ -118,16 +118,16 @@ static void test_check(void)
     m.kinds[0].head_dim = 0;
     refused(&m, "kinds[0].head_dim", "at least 1");
     REFUSE(m.hidden = 0, "hidden", "at least 1");
-    REFUSE(m.hidden = UINT32_MAX, "hidden", "4294967295 is outside");
+    REFUSE(m.hidden = UINT32_MAX, "hidden", "is 4.29496");
     REFUSE(m.vocab = 0, "vocab", "at least 1");
     REFUSE(m.n_layers = 0, "layers", "at least 1");
-    REFUSE(m.n_layers = TY_MAX_LAYERS + 1, "layers", "1025 is outside 1 .. 1024");
+    REFUSE(m.n_layers = TY_MAX_LAYERS + 1, "layers", "is 1025; legal: 1 to 1024");
     REFUSE(m.n_kinds = 0, "kinds", "outside");
     REFUSE(m.n_kinds = TY_MAX_KINDS + 1, "kinds", "outside");
     REFUSE(m.layer_kind[60] = 2, "layer_kinds", "layer 60");
-    REFUSE(m.norm = 17, "norm", "17 is outside 0 .. 2");
-    REFUSE(m.kinds[1].mlp = -1, "kinds[1].mlp", "-1 is outside 0 .. 2");
-    REFUSE(m.kinds[1].attention = INT_MAX, "kinds[1].attention", "outside");
+    REFUSE(m.norm = 17, "norm", "choice number 17");
+    REFUSE(m.kinds[1].mlp = -1, "kinds[1].mlp", "choice number -1");
+    REFUSE(m.kinds[1].attention = INT_MAX, "kinds[1].attention", "choice");
     REFUSE(m.kinds[0].n_heads = 0, "kinds[0].heads", "at least 1");
     REFUSE(m.kinds[0].kv_lora_rank = 0, "kinds[0].kv_lora_rank", "at least 1");
     REFUSE(m.kinds[0].v_head_dim = 0, "kinds[0].v_head_dim", "at least 1");
@@ -138,7 +138,7 @@ static void test_check(void)
     REFUSE(m.kinds[1].n_groups = 7, "kinds[1].groups", "divide");
     REFUSE(m.kinds[1].group_limit = 9, "kinds[1].group_limit", "1 .. groups");
     REFUSE(m.kinds[1].top_k = 200, "kinds[1].group_limit", "fewer experts than top_k");
-    REFUSE(m.kinds[1].n_norms = 5, "kinds[1].norms", "outside");
+    REFUSE(m.kinds[1].n_norms = 5, "kinds[1].norms", "is 5");
 }
 
 int main(void)
