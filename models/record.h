@@ -13,7 +13,7 @@
 struct record {
     double time_s;             /* undisturbed, host issuing far enough ahead */
     double part_s[TY_N_PARTS]; /* busy kernels by kind and exposed collectives; adds up to time_s */
-    double host_s;             /* time the host needs to issue it */
+    double host_s;             /* time the host needs to issue it; 0 when replayed from a graph */
     double busy_s;             /* compute stream busy: the bound may count only this */
     double link_bytes[N_LINKS]; /* moved by the layer's own collectives, one rank, one direction */
     double flop_model, flop_hw;
@@ -23,9 +23,11 @@ struct record_cache;
 ty_status record_cache_create(const struct ty_allocator *allocator, struct record_cache **out);
 void record_cache_destroy(struct record_cache *cache);
 void record_cache_clear(struct record_cache *cache);
+/* Records belong to one setting: forgets them all when the cache was last used with another. */
+ty_status record_cache_use(struct record_cache *cache, const struct setting *setting);
 
-/* The record of one pass; computed on first use of its key. The pointer lives until the cache is
- * cleared. engine: scratch, reset by this function. */
+/* The record of one pass under the setting of record_cache_use; computed on first use of its key.
+ * The pointer lives until the cache is cleared. engine: scratch, reset by this function. */
 ty_status record_get(struct record_cache *cache, struct engine *engine,
                      const struct setting *setting, const struct ty_plan *plan,
                      enum layer_what what, uint32_t kind, enum layer_phase phase,

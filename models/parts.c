@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * Sums of time by part. */
+#include "models/parts.h"
+
+#include <math.h>
+
+void parts_add(struct parts *parts, enum ty_part part, double time_s)
+{
+    const double old_s = parts->sum_s[part], new_s = old_s + time_s;
+    parts->lost_s[part] +=
+        fabs(old_s) >= fabs(time_s) ? (old_s - new_s) + time_s : (time_s - new_s) + old_s;
+    parts->sum_s[part] = new_s;
+}
+
+void parts_read(const struct parts *parts, double out_s[TY_N_PARTS])
+{
+    for (uint32_t part = 0; part < TY_N_PARTS; part++)
+        out_s[part] = parts->sum_s[part] + parts->lost_s[part];
+}
+
+void parts_add_wait(struct parts *parts, const struct engine *engine, uint32_t last, double from_s,
+                    double until_s, parts_of *part_of, const void *user)
+{
+    for (uint32_t task = last; task != ENGINE_NONE && until_s > from_s;
+         task = engine_binding(engine, task)) {
+        const double begin_s = fmax(engine_start_s(engine, task), from_s);
+        if (begin_s < until_s) {
+            parts_add(parts, part_of(user, task), until_s - begin_s);
+            until_s = begin_s;
+        }
+    }
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One optimizer step on the engine: prepare what passes take, decide the traffic, lay stages and
+ * links, cut passes into segments, build the graph, run it, say where the time went. All memory is
+ * kept between calls.
+ */
+#include "models/step_internal.h"
+
+#include <string.h>
+
+ty_status step_create(const struct ty_allocator *allocator, struct step **out)
+{
+    const struct ty_allocator source = allocator_or_default(allocator);
+    struct step *step = source.alloc(source.user, sizeof *step);
+    if (!step)
+        return TY_ERR_NOMEM;
+    memset(step, 0, sizeof *step);
+    step->allocator = source;
+    arena_init(&step->arena, &source);
+    ty_status status = engine_create(&source, &step->engine);
+    if (status == TY_OK)
+        status = record_cache_create(&source, &step->records);
+    if (status != TY_OK) {
+        step_destroy(step);
+        return status;
+    }
+    *out = step;
+    return TY_OK;
+}
+
+void step_destroy(struct step *step)
+{
+    if (!step)
+        return;
+    const struct ty_allocator source = step->allocator;
+    record_cache_destroy(step->records);
+    engine_destroy(step->engine);
+    array_free(&source, step->info, step->info_capacity, sizeof *step->info);
+    arena_destroy(&step->arena);
+    source.release(source.user, step, sizeof *step);
+}
+
+ty_status step_simulate(struct step *step, const struct setting *setting,
+                        const struct ty_plan *plan, const struct slot *slots,
+                        const struct ty_options *options, struct step_result *out,
+                        struct ty_error *error)
+{
+    /* Against plans that would run for hours; source: trainyard.h, ty_options.max_events. */
+    const struct engine_limits limits = {
+        .max_events = options && options->max_events ? options->max_events : 200000000u};
+    ty_status status = step_prepare(step, setting, plan, slots, error);
+    arena_reset(&step->arena);
+    engine_reset(step->engine);
+    if (status == TY_OK) {
+        step_traffic(step);
+        status = step_add_stages(step);
+    }
+    if (status == TY_OK)
+        status = step_cut(step);
+    if (status == TY_OK)
+        status = step_build(step);
+    if (status == TY_OK)
+        status = engine_run(step->engine, &limits, error);
+    if (status == TY_OK)
+        step_breakdown(step, out);
+    return status;
+}
+
+void step_trace(const struct step *step, ty_trace_fn *fn, void *user)
+{
+    static const char *const names[N_TASK_KINDS] = {
+        [TASK_FORWARD] = "F",      [TASK_BACKWARD] = "B",       [TASK_FIXED] = "step fixed",
+        [TASK_ISSUE] = "issue",    [TASK_SEND] = "send",        [TASK_GATHER] = "param AG",
+        [TASK_REDUCE] = "grad RS", [TASK_REPLICAS] = "grad AR", [TASK_TIED] = "embedding AR",
+        [TASK_NORM] = "grad norm", [TASK_SYNC] = "norm AR",     [TASK_OPTIMIZER] = "optimizer"};
+    static const char *const streams[N_STREAMS] = {[STREAM_COMPUTE] = "compute",
+                                                   [STREAM_FORWARD] = "pp",
+                                                   [STREAM_BACKWARD] = "pp-backward",
+                                                   [STREAM_DENSE] = "dp",
+                                                   [STREAM_EXPERT] = "dp-expert",
+                                                   [STREAM_REPLICA] = "dp-replica",
+                                                   [STREAM_HOST] = "host"};
+    for (uint32_t task = 0; task < engine_n_tasks(step->engine); task++) {
+        const struct task_info *info = &step->info[task];
+        const struct ty_trace_event event = {.start_s = engine_start_s(step->engine, task),
+                                             .end_s = engine_end_s(step->engine, task),
+                                             .rank = info->stage,
+                                             .stream = streams[info->stream],
+                                             .name = names[info->kind],
+                                             .micro = info->micro,
+                                             .chunk = info->chunk};
+        fn(user, &event);
+    }
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where the step went: the timeline of the busiest stage's compute stream from 0 to the end of
+ * the step. A pass is divided as its records were, in proportion to the time it really took; a
+ * gap by what the next task waited for, back in time (parts.h). Every line is a sum of intervals,
+ * none a remainder, and together they tile the step.
+ */
+#include "models/parts.h"
+#include "models/step_internal.h"
+
+static bool is_pass(const struct task_info *info)
+{
+    return info->kind == TASK_FORWARD || info->kind == TASK_BACKWARD;
+}
+
+/* Waiting for another stage's passes is the bubble. */
+static enum ty_part part_of(const void *user, uint32_t task)
+{
+    static const enum ty_part parts[N_TASK_KINDS] = {
+        [TASK_FORWARD] = TY_PART_BUBBLE, [TASK_BACKWARD] = TY_PART_BUBBLE,
+        [TASK_FIXED] = TY_PART_LAUNCH,   [TASK_ISSUE] = TY_PART_LAUNCH,
+        [TASK_SEND] = TY_PART_PP,        [TASK_GATHER] = TY_PART_DP,
+        [TASK_REDUCE] = TY_PART_DP,      [TASK_REPLICAS] = TY_PART_DP,
+        [TASK_TIED] = TY_PART_DP,        [TASK_NORM] = TY_PART_OPTIMIZER,
+        [TASK_SYNC] = TY_PART_OPTIMIZER, [TASK_OPTIMIZER] = TY_PART_OPTIMIZER};
+    return parts[((const struct step *)user)->info[task].kind];
+}
+
+static double duration_s(const struct step *step, uint32_t task)
+{
+    return engine_end_s(step->engine, task) - engine_start_s(step->engine, task);
+}
+
+static uint32_t busiest_stage(const struct step *step)
+{
+    uint32_t busiest = 0;
+    double most_s = -1.0;
+    for (uint32_t at = 0; at < step->n_stages; at++) {
+        if (step->stages[at].busy_s > most_s) {
+            most_s = step->stages[at].busy_s;
+            busiest = at;
+        }
+    }
+    return busiest;
+}
+
+static void add_task(const struct step *step, uint32_t task, struct parts *parts)
+{
+    const struct task_info *info = &step->info[task];
+    const double time_s = duration_s(step, task);
+    if (!is_pass(info)) {
+        parts_add(parts, part_of(step, task), time_s);
+        return;
+    }
+    const struct segment *segment = &step->segments[info->segment];
+    for (uint32_t part = 0; segment->time_s > 0.0 && part < TY_N_PARTS; part++)
+        parts_add(parts, (enum ty_part)part, segment->part_s[part] / segment->time_s * time_s);
+}
+
+static double flop_hw(const struct step *step)
+{
+    double sum = 0.0;
+    for (uint32_t slot = 0; slot < step->n_slots; slot++)
+        for (uint32_t i = 0; i < step_n_units(&step->slots[slot]); i++) {
+            const struct unit unit = step_unit(step, slot, i);
+            sum += step_record(step, &unit, PASS_FORWARD)->flop_hw +
+                   step_record(step, &unit, PASS_BACKWARD)->flop_hw;
+        }
+    return sum * step->n_micro / step->n_stages;
+}
+
+void step_breakdown(const struct step *step, struct step_result *out)
+{
+    const struct engine *engine = step->engine;
+    const uint32_t n_tasks = engine_n_tasks(engine);
+    uint32_t last = 0; /* to end of all tasks */
+    for (uint32_t at = 0; at < step->n_stages; at++)
+        step->stages[at].busy_s = 0.0;
+    for (uint32_t task = 0; task < n_tasks; task++) {
+        if (step->info[task].stream == STREAM_COMPUTE)
+            step->stages[step->info[task].stage].busy_s += duration_s(step, task);
+        if (engine_end_s(engine, task) > engine_end_s(engine, last))
+            last = task;
+    }
+    const uint32_t busiest = busiest_stage(step);
+    struct parts parts = {{0}, {0}};
+    double end_s = 0.0;
+    for (uint32_t task = 0; task < n_tasks; task++) {
+        if (step->info[task].stage != busiest || step->info[task].stream != STREAM_COMPUTE)
+            continue;
+        parts_add_wait(&parts, engine, engine_binding(engine, task), end_s,
+                       engine_start_s(engine, task), part_of, step);
+        add_task(step, task, &parts);
+        end_s = engine_end_s(engine, task);
+    }
+    *out = (struct step_result){.time_s = engine_makespan_s(engine),
+                                .flop_hw_per_gpu = flop_hw(step),
+                                .busiest_stage = busiest,
+                                .n_events = engine_n_events(engine)};
+    parts_add_wait(&parts, engine, last, end_s, out->time_s, part_of, step);
+    parts_read(&parts, out->breakdown_s);
+    out->bubble_ratio = out->breakdown_s[TY_PART_BUBBLE] / out->time_s;
+}

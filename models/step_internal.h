@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of the step share: the plan under simulation, cut into segments, and the graph
+ * made of it. step_work.c fills segments, step_traffic.c decides the data-parallel traffic,
+ * step_links.c knows who shares which link, step_build.c makes the graph, step_bound.c and
+ * step_breakdown.c are the two other views.
+ */
+#ifndef MODELS_STEP_INTERNAL_H
+#define MODELS_STEP_INTERNAL_H
+
+#include "models/step.h"
+
+/* Dense and expert parameters go to different groups (D c ranks, edp ranks). */
+enum share { SHARE_DENSE, SHARE_EXPERT, N_SHARES };
+
+/* Parameters of some layers on one rank; trained: those with gradients (LoRA trains adapters). */
+struct held {
+    double params[N_SHARES], trained[N_SHARES];
+};
+
+/* One thing a pass runs, in forward order: the embedding, a layer, the head. */
+struct unit {
+    enum layer_what what;
+    uint32_t kind;
+    bool plain; /* of a plan with full recompute: one of the layers that are not recomputed */
+};
+
+/* A collective or message ready to be added: a task without its stream. */
+struct flow {
+    bool used;
+    struct engine_task task;
+};
+
+/* Data-parallel traffic of some parameters. */
+struct flows {
+    struct flow gather[N_SHARES];   /* parameters */
+    struct flow reduce[N_SHARES];   /* gradients */
+    struct flow replicas[N_SHARES]; /* what `reduce` left, summed over replicas */
+};
+
+/* A pass, or the part of it between two moments that step-level traffic cares about. */
+struct segment {
+    double time_s, host_s;
+    double part_s[TY_N_PARTS];  /* adds up to time_s */
+    double link_bytes[N_LINKS]; /* of the layers' own collectives */
+    struct held held;
+    struct engine_task compute; /* without its stream */
+    struct flows flows;         /* gather before it, reduce after it */
+};
+
+/* The segments of one slot's pass in one direction. */
+struct cut {
+    uint32_t whole;    /* segment: the pass in one piece */
+    uint32_t first, n; /* segments: the pass in pieces */
+};
+
+/* When parameters are gathered and gradients reduced. */
+struct traffic {
+    bool gather_first; /* before the first forward of each chunk */
+    bool gather_every; /* before every pass */
+    bool gather_end;   /* after the optimizer */
+    bool reduce_last;  /* after the last backward of each chunk */
+    bool reduce_every; /* after every backward */
+    bool reduce_end;   /* after the last pass of the stage, all at once */
+    bool by_unit;      /* FSDP: one collective a layer, gathered one ahead; else by bucket */
+    bool overlap_grad, overlap_param;
+    double bucket_params;
+    double grad_bytes, param_bytes; /* per element */
+    enum collective_op reduce_op;   /* reduce-scatter; all-reduce when nothing is sharded */
+    struct group_shape shard[N_SHARES], replica[N_SHARES];
+};
+
+enum stream_kind {
+    STREAM_COMPUTE,
+    STREAM_FORWARD,  /* messages to the next stage */
+    STREAM_BACKWARD, /* messages to the previous stage */
+    STREAM_DENSE,    /* data-parallel communicators: one stream each */
+    STREAM_EXPERT,
+    STREAM_REPLICA,
+    STREAM_HOST,
+    N_STREAMS
+};
+
+enum task_kind {
+    TASK_FORWARD,
+    TASK_BACKWARD,
+    TASK_FIXED,
+    TASK_ISSUE,
+    TASK_SEND,
+    TASK_GATHER,
+    TASK_REDUCE,
+    TASK_REPLICAS,
+    TASK_TIED,
+    TASK_NORM,
+    TASK_SYNC,
+    TASK_OPTIMIZER,
+    N_TASK_KINDS
+};
+
+struct task_info {
+    enum task_kind kind;
+    enum stream_kind stream;
+    uint32_t stage, micro, chunk;
+    uint32_t segment; /* of a forward or backward */
+};
+
+/* A stage's place in the graph. */
+struct stage {
+    uint32_t device, stream[N_STREAMS];
+    uint32_t link[N_LINKS][2]; /* out, in; ENGINE_NONE: not modelled */
+    double same[N_LINKS];      /* identical flows on one physical link */
+    struct flow send[2];       /* by enum pass_kind: to the next, to the previous stage */
+    bool host_binds;           /* some pass is issued slower than it runs */
+    struct held held;          /* of the whole stage */
+    struct flows flows;        /* all of it at once, at the end */
+    uint32_t grads[5];         /* tasks after which its gradients are complete */
+    uint32_t norm;             /* task: norm of its gradients */
+    double busy_s;             /* compute stream, as simulated */
+};
+
+/* The message a pass waits for and what others wait for. */
+struct pass_tasks {
+    uint32_t first;   /* its first task */
+    uint32_t message; /* the task that delivers its result */
+};
+
+struct step {
+    struct ty_allocator allocator;
+    struct engine *engine;
+    struct record_cache *records;
+    struct arena arena; /* the arrays below, but for info */
+
+    /* the plan at hand; setting, plan and slots belong to the caller of the current call */
+    const struct setting *setting;
+    const struct ty_plan *plan;
+    const struct slot *slots;
+    uint32_t n_stages, n_chunks, n_micro, n_slots;
+    struct ty_plan plain; /* the plan without recompute */
+    double jitter;        /* factor on the time of passes */
+    double pass_fixed_s;  /* share of a pass in the fixed time of a micro-batch */
+    const struct record *layer[2][TY_MAX_KINDS][2]; /* [plain][kind][enum pass_kind] */
+    const struct record *end[2][2];                 /* embedding, head; [enum pass_kind] */
+    struct held held[2 + TY_MAX_KINDS];             /* of the embedding, the head, each kind */
+    struct traffic traffic;
+    struct group_shape pp;   /* of the pipeline axis */
+    bool link_used[N_LINKS]; /* by step-level traffic */
+
+    struct segment *segments;
+    uint32_t n_segments;
+    struct cut *cuts;          /* [n_slots][enum pass_kind] */
+    struct stage *stages;      /* [n_stages] */
+    struct pass_tasks *passes; /* [n_slots][n_micro][enum pass_kind] */
+    struct task_info *info;    /* [number of tasks]; grows with the graph */
+    size_t info_capacity;
+    uint32_t sync_stream;
+};
+
+/* step_work.c: what the passes take */
+ty_status step_prepare(struct step *step, const struct setting *setting, const struct ty_plan *plan,
+                       const struct slot *slots, struct ty_error *error);
+uint32_t step_n_units(const struct slot *slot);
+struct unit step_unit(const struct step *step, uint32_t slot, uint32_t index);
+const struct record *step_record(const struct step *step, const struct unit *unit,
+                                 enum pass_kind kind);
+ty_status step_cut(struct step *step); /* fills segments and cuts; needs traffic */
+
+/* step_traffic.c: parameters, data-parallel traffic, optimizer */
+void step_traffic(struct step *step); /* fills held and traffic */
+const struct held *step_held(const struct step *step, const struct unit *unit);
+void step_held_add(struct held *sum, const struct held *held);
+void step_held_stage(const struct step *step, uint32_t stage, struct held *out);
+ty_status step_flows(struct step *step, uint32_t stage, const struct held *held, bool gather,
+                     bool reduce, struct flows *out);
+double step_optimizer_s(const struct step *step, const struct held *held);
+double step_norm_s(const struct step *step, const struct held *held);
+double step_sync_s(const struct step *step);
+
+/* step_links.c: who shares which link */
+ty_status step_add_stages(struct step *step); /* devices, streams, links, messages */
+/* Shape of the pair of stages. */
+void step_pair_shape(const struct step *step, uint32_t from, uint32_t to, struct group_shape *out);
+/* The collective in n_parts equal ones, as a task that leaves stage `from` and enters `to`. */
+ty_status step_flow(struct step *step, uint32_t from, uint32_t to,
+                    const struct collective *collective, double n_parts, struct flow *out);
+ty_status step_route(struct step *step, uint32_t from, uint32_t to,
+                     const double bytes_per_work[N_LINKS], double cap_work_per_s, uint32_t *route);
+
+/* step_build.c: the graph */
+ty_status step_build(struct step *step);
+
+/* step_breakdown.c: where the time went */
+void step_breakdown(const struct step *step, struct step_result *out);
+
+#endif

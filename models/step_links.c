@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Stages on the engine: one device, its streams, and the links of its representative rank.
+ *
+ * A stage has its own scale-up port, one direction each. NICs may be fewer than GPUs: then the
+ * GPUs of `gpus / nics` neighbouring ranks use one physical NIC. Those of the same stage do the
+ * same at the same time, so each flow counts once for every one of them on that link; those of
+ * other stages share the link itself. The spine, where oversubscribed, is a slimmer NIC.
+ */
+#include "models/step_internal.h"
+
+#include <math.h>
+
+/* Capacity of one physical link of a class, one direction. */
+static double capacity_bytes_per_s(const struct step *step, enum link_class link)
+{
+    const struct ty_cluster *cluster = &step->setting->cluster;
+    const double per_gpu = (double)cluster->nics_per_node / cluster->gpus_per_node;
+    const double nic_bytes_per_s = cluster->nic_bytes_per_s * fmax(1.0, per_gpu);
+    switch (link) {
+    case LINK_SCALEUP:
+        return cluster->scaleup_bytes_per_s > 0.0 ? cluster->scaleup_bytes_per_s
+                                                  : cluster->gpu.pcie_bytes_per_s;
+    case LINK_NIC:
+        return nic_bytes_per_s;
+    case LINK_SPINE: /* without oversubscription the NIC is always the narrower */
+        return cluster->oversubscription > 1.0 ? nic_bytes_per_s / cluster->oversubscription
+                                               : HUGE_VAL;
+    default:
+        return HUGE_VAL;
+    }
+}
+
+/* The representative of a stage: coordinate 0 on every other axis. */
+static uint32_t stage_rank(const struct step *step, uint32_t stage)
+{
+    return stage * step->pp.stride;
+}
+
+/* Neighbouring ranks on one physical NIC. */
+struct nic {
+    uint32_t first_rank, n_ranks;
+};
+
+static struct nic nic_of(const struct step *step, uint32_t rank)
+{
+    const struct ty_cluster *cluster = &step->setting->cluster;
+    const uint32_t gpus = cluster->gpus_per_node, nics = cluster->nics_per_node;
+    const uint32_t sharers = nics < gpus && nics > 0 ? (gpus + nics - 1) / nics : 1;
+    const uint32_t first = rank % gpus / sharers * sharers;
+    const uint32_t left = gpus - first;
+    return (struct nic){rank - rank % gpus + first, left < sharers ? left : sharers};
+}
+
+/* The first stage whose representative uses the same NIC as this one's. */
+static uint32_t nic_owner(const struct step *step, uint32_t stage, const struct nic *nic)
+{
+    for (uint32_t other = 0; nic->n_ranks > 1 && other < stage; other++)
+        if (nic_of(step, stage_rank(step, other)).first_rank == nic->first_rank)
+            return other;
+    return stage;
+}
+
+/* Ranks of this stage on the NIC: they all do the same at the same time. */
+static uint32_t nic_same(const struct step *step, uint32_t stage, const struct nic *nic)
+{
+    uint32_t same = 0;
+    for (uint32_t rank = nic->first_rank; rank < nic->first_rank + nic->n_ranks; rank++)
+        same += rank < step->plan->n_gpus && rank / step->pp.stride % step->n_stages == stage;
+    return same;
+}
+
+static ty_status add_links(struct step *step, uint32_t at)
+{
+    struct stage *stage = &step->stages[at];
+    const struct nic nic = nic_of(step, stage_rank(step, at));
+    const struct stage *owner = &step->stages[nic_owner(step, at, &nic)];
+    const double same = nic_same(step, at, &nic);
+    ty_status status = TY_OK;
+    for (uint32_t link = LINK_SCALEUP; link < N_LINKS; link++) {
+        const double capacity = capacity_bytes_per_s(step, (enum link_class)link);
+        stage->same[link] = link == LINK_SCALEUP ? 1.0 : same;
+        for (uint32_t way = 0; status == TY_OK && way < 2; way++) {
+            stage->link[link][way] = ENGINE_NONE;
+            if (link != LINK_SCALEUP && owner != stage)
+                stage->link[link][way] = owner->link[link][way];
+            else if (capacity > 0.0 && capacity < HUGE_VAL)
+                status = engine_add_link(step->engine, capacity, true, &stage->link[link][way]);
+        }
+    }
+    return status;
+}
+
+ty_status step_route(struct step *step, uint32_t from, uint32_t to,
+                     const double bytes_per_work[N_LINKS], double cap_work_per_s, uint32_t *route)
+{
+    struct fluid_use uses[2 * N_LINKS];
+    uint32_t n = 0;
+    for (uint32_t link = LINK_SCALEUP; link < N_LINKS; link++) {
+        const double capacity = capacity_bytes_per_s(step, (enum link_class)link);
+        for (uint32_t way = 0; way < 2; way++) {
+            const struct stage *stage = &step->stages[way == 0 ? from : to];
+            /* A flow alone takes its own time, whatever a table says about its link. */
+            const double bytes =
+                fmin(bytes_per_work[link] * stage->same[link], capacity / cap_work_per_s);
+            if (bytes > 0.0 && stage->link[link][way] != ENGINE_NONE)
+                uses[n++] = (struct fluid_use){stage->link[link][way], bytes};
+        }
+    }
+    *route = ENGINE_NONE;
+    return n > 0 ? engine_add_route(step->engine, uses, n, route) : TY_OK;
+}
+
+ty_status step_flow(struct step *step, uint32_t from, uint32_t to,
+                    const struct collective *collective, double n_parts, struct flow *out)
+{
+    const struct ty_profile *profile = &step->setting->profile;
+    const bool network = collective->shape.link > LINK_SCALEUP;
+    struct collective part = *collective;
+    struct collective_flow flow;
+    part.payload_bytes /= n_parts;
+    collective_as_flow(step->setting, &part, &flow);
+    *out = (struct flow){.used = flow.work_bytes > 0.0};
+    if (!out->used)
+        return TY_OK;
+    for (uint32_t link = 0; link < N_LINKS; link++)
+        step->link_used[link] |= flow.bytes_per_work[link] > 0.0;
+    out->task = (struct engine_task){
+        .class_ = ENGINE_COMM,
+        .latency_s = n_parts * flow.latency_s,
+        .work = n_parts * flow.work_bytes,
+        .cap_work_per_s = flow.cap_bytes_per_s,
+        .device = {step->stages[from].device, from == to ? ENGINE_NONE : step->stages[to].device},
+        .slow_compute = network ? profile->slow_compute_nic : profile->slow_compute_scaleup,
+        .slow_self = profile->slow_comm};
+    return step_route(step, from, to, flow.bytes_per_work, flow.cap_bytes_per_s, &out->task.route);
+}
+
+void step_pair_shape(const struct step *step, uint32_t from, uint32_t to, struct group_shape *out)
+{
+    const uint32_t domain = cluster_domain(&step->setting->cluster, step->plan->n_gpus);
+    *out = step->pp;
+    const bool inside = stage_rank(step, from) / domain == stage_rank(step, to) / domain;
+    out->size = 2;
+    out->ranks_per_domain = inside ? 2 : 1;
+    out->n_domains = inside ? 1 : 2;
+    if (inside)
+        out->link = LINK_SCALEUP;
+    else if (out->link == LINK_SCALEUP)
+        out->link = LINK_NIC;
+}
+
+/* Messages to the neighbours: tokens x hidden, each TP rank its shard under SP (handbook 2.5). */
+static ty_status add_messages(struct step *step, uint32_t at)
+{
+    const struct ty_plan *plan = step->plan;
+    const uint32_t n = step->n_stages;
+    const double tokens = (double)plan->mbs * plan->seq / plan->cp;
+    const double shards = plan->sp == TY_ON ? plan->tp : 1;
+    struct collective message = {.op = COLLECTIVE_SEND,
+                                 .payload_bytes = tokens * step->setting->model.hidden *
+                                                  step->traffic.param_bytes / shards};
+    ty_status status = TY_OK;
+    for (uint32_t kind = PASS_FORWARD; status == TY_OK && kind <= PASS_BACKWARD; kind++) {
+        const uint32_t to = (at + (kind == PASS_FORWARD ? 1 : n - 1)) % n;
+        step_pair_shape(step, at, to, &message.shape);
+        status = step_flow(step, at, to, &message, 1.0, &step->stages[at].send[kind]);
+    }
+    return status;
+}
+
+static ty_status add_device(struct step *step, struct stage *stage)
+{
+    ty_status status = engine_add_device(step->engine, &stage->device);
+    for (uint32_t i = 0; status == TY_OK && i < N_STREAMS; i++)
+        status = engine_add_stream(step->engine, &stage->stream[i]);
+    return status;
+}
+
+ty_status step_add_stages(struct step *step)
+{
+    step->stages = arena_get(&step->arena, step->n_stages, sizeof *step->stages);
+    if (!step->stages)
+        return TY_ERR_NOMEM;
+    for (uint32_t link = 0; link < N_LINKS; link++)
+        step->link_used[link] = false;
+    grid_shape(step->setting, step->plan, AXIS_PP, &step->pp);
+    ty_status status = engine_add_stream(step->engine, &step->sync_stream);
+    for (uint32_t at = 0; status == TY_OK && at < step->n_stages; at++) {
+        status = add_device(step, &step->stages[at]);
+        if (status == TY_OK)
+            status = add_links(step, at);
+    }
+    for (uint32_t at = 0; status == TY_OK && step->n_stages > 1 && at < step->n_stages; at++)
+        status = add_messages(step, at);
+    return status;
+}
