@@ -3,11 +3,13 @@
 #include "models/setting.h"
 
 #include <math.h>
+#include <string.h>
 
 ty_status setting_init(const struct ty_model *model, const struct ty_cluster *cluster,
                        const struct ty_profile *profile, struct setting *out, struct notes *notes,
                        struct ty_error *error)
 {
+    memset(out, 0, sizeof *out); /* settings are compared as bytes (record_cache_use) */
     ty_status status = ty_model_check(model, error);
     if (status != TY_OK)
         return status;
