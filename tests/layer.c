@@ -287,6 +287,33 @@ static void fitted(void)
     profile->collective_latency_s = 17e-6 * 1.398;
     profile->ramp_bytes = 12e6;
     profile->ramp_ratio = 1.078;
+    profile->grouped_gemm_ratio = 0.7764;
+    profile->alltoall_ratio = 0.9152;
+    profile->nic_ratio = 0.9602;
+    profile->p2p_latency_s = 25e-6;
+}
+
+static void expert_times(void)
+{
+    struct ty_model model;
+    fixture_deepseek_v3(&model);
+    start_h100(&model);
+    fitted();
+    struct ty_plan plan = plan_of(1, 1, 8, 1, 4096);
+    layer_items(&setting, &plan, WHAT_LAYER, 1, PHASE_FORWARD, &list);
+    near(time_of(&list, TY_PART_GEMM), 0.009981621851704548, 1e-12, "MLA, router, experts: oracle");
+    near(time_of(&list, TY_PART_MEMORY_BOUND), 0.002123736490542381, 1e-12,
+         "MoE element-wise, oracle");
+    layer_items(&setting, &plan, WHAT_LAYER, 1, PHASE_BACKWARD, &list);
+    near(time_of(&list, TY_PART_GEMM), 0.02441019353649082, 1e-12, "MoE dgrad and wgrad, oracle");
+    plan.dispatcher = TY_DISPATCHER_DEEPEP;
+    layer_items(&setting, &plan, WHAT_LAYER, 1, PHASE_FORWARD, &list);
+    near(time_of(&list, TY_PART_EP), 2 * 0.000858898624162296, 1e-12,
+         "ACCURACY-2 2.2 in one domain, oracle");
+    plan = plan_of(1, 1, 64, 1, 4096);
+    plan.dispatcher = TY_DISPATCHER_DEEPEP;
+    layer_items(&setting, &plan, WHAT_LAYER, 1, PHASE_FORWARD, &list);
+    near(time_of(&list, TY_PART_EP), 2 * 0.006757077516638765, 1e-12, "and over 8 nodes, oracle");
 }
 
 static void times(void)
@@ -513,6 +540,7 @@ int main(void)
     sent();
     expert_traffic();
     times();
+    expert_times();
     phases();
     options();
     random_plans();
