@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Inputs from built-in names, files and text. A profile is made in layers: the preset of the GPU's
+ * architecture, that of the GPU itself where there is one, the software stack, the user's file.
+ */
+#include "include/trainyard_tools.h"
+#include "models/fields.h"
+#include "models/spec/builtin.h"
+#include "models/spec/fields_read.h"
+#include "models/spec/model.h"
+#include "sim/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *folder_of(enum ty_kind kind)
+{
+    static const char *const folders[] = {
+        [TY_KIND_GPU] = "gpus",   [TY_KIND_CLUSTER] = "clusters", [TY_KIND_MODEL] = "models",
+        [TY_KIND_PLAN] = "plans", [TY_KIND_PROFILE] = "profiles",
+    };
+    return folders[kind];
+}
+
+const char *ty_builtin_name(enum ty_kind kind, size_t index)
+{
+    return builtin_name(folder_of(kind), index);
+}
+
+const char *ty_builtin_stack(size_t index)
+{
+    return builtin_name("stacks", index);
+}
+
+void ty_text_free(char *text)
+{
+    free(text);
+}
+
+/* ---- reading one object ------------------------------------------------------------------------
+ */
+
+/* "gpu" is a built-in name, a path or an object; the other keys are the table's. */
+static ty_status cluster_from_json(const struct json_at *object, struct ty_cluster *cluster,
+                                   struct ty_error *error)
+{
+    struct json_at gpu;
+    if (!json_find(object, "gpu", &gpu) || json_type_of(&gpu) != JSON_TEXT)
+        return fields_from_json(TY_KIND_CLUSTER, NULL, object, cluster, error);
+    const char *name;
+    struct ty_error reason = {0};
+    ty_status status = json_get_text(&gpu, &name, error);
+    if (status != TY_OK)
+        return status;
+    status = ty_gpu_load(name, &cluster->gpu, &reason);
+    if (status != TY_OK)
+        return json_refuse(&gpu, status, error, "%s: %s", reason.where, reason.text);
+    return fields_from_json(TY_KIND_CLUSTER, "gpu", object, cluster, error);
+}
+
+/* Fields that the object does not give keep what `value` holds. */
+static ty_status value_from_json(enum ty_kind kind, const struct json_at *object, void *value,
+                                 struct ty_error *error)
+{
+    ty_status status = json_want(object, JSON_OBJECT, error);
+    if (status != TY_OK)
+        return status;
+    if (kind == TY_KIND_CLUSTER)
+        return cluster_from_json(object, value, error);
+    if (kind == TY_KIND_PLAN)
+        return plan_from_json(object, value, error);
+    return fields_from_json(kind, NULL, object, value, error);
+}
+
+/* ---- built-in or file --------------------------------------------------------------------------
+ */
+
+static bool looks_like_path(const char *name)
+{
+    size_t length = strlen(name);
+    return strchr(name, '/') || (length > 5 && strcmp(name + length - 5, ".json") == 0);
+}
+
+static ty_status refuse_name(const char *folder, const char *name, struct ty_error *error)
+{
+    const char *nearest = builtin_nearest(folder, name);
+    return error_set(error, TY_ERR_INPUT, name, "no built-in name of %s and no file%s%s%s", folder,
+                     nearest ? "; did you mean \"" : "", nearest ? nearest : "",
+                     nearest ? "\"?" : "");
+}
+
+/* A built-in name wins over a file of the same name; "./name" is always the file. */
+static ty_status open_named(const char *folder, const char *name, struct json_document *document,
+                            struct ty_error *error)
+{
+    const struct builtin_file *file = builtin_find(folder, name);
+    if (file)
+        return json_parse((const char *)file->text, file->bytes, file->name, document, error);
+    if (looks_like_path(name))
+        return json_load_file(name, document, error);
+    FILE *found = fopen(name, "rb");
+    if (!found)
+        return refuse_name(folder, name, error);
+    fclose(found);
+    return json_load_file(name, document, error);
+}
+
+/* Layers a built-in file or a file over `value`. */
+static ty_status layer(enum ty_kind kind, const char *folder, const char *name, void *value,
+                       struct ty_error *error)
+{
+    struct json_document document = {0};
+    ty_status status = open_named(folder, name, &document, error);
+    if (status == TY_OK)
+        status = value_from_json(kind, &document.top, value, error);
+    json_free(&document);
+    return status;
+}
+
+static ty_status load(enum ty_kind kind, const char *name, void *value, struct ty_error *error)
+{
+    ty_init(kind, value);
+    return layer(kind, folder_of(kind), name, value, error);
+}
+
+/* A name of its own for what came from a file without one: the file's, without folder and end. */
+static void name_by_file(const char *path, char *name, size_t bytes)
+{
+    if (name[0])
+        return;
+    const char *slash = strrchr(path, '/');
+    text_format(name, bytes, "%s", slash ? slash + 1 : path);
+    char *end = strstr(name, ".json");
+    if (end)
+        *end = '\0';
+}
+
+ty_status ty_cluster_load(const char *name_or_path, struct ty_cluster *out, struct ty_error *error)
+{
+    struct ty_cluster cluster;
+    ty_status status = load(TY_KIND_CLUSTER, name_or_path, &cluster, error);
+    if (status != TY_OK)
+        return status;
+    name_by_file(name_or_path, cluster.name, sizeof cluster.name);
+    *out = cluster;
+    return TY_OK;
+}
+
+ty_status ty_gpu_load(const char *name_or_path, struct ty_gpu *out, struct ty_error *error)
+{
+    struct ty_gpu gpu;
+    ty_status status = load(TY_KIND_GPU, name_or_path, &gpu, error);
+    if (status != TY_OK)
+        return status;
+    name_by_file(name_or_path, gpu.name, sizeof gpu.name);
+    *out = gpu;
+    return TY_OK;
+}
+
+ty_status ty_plan_load(const char *path, struct ty_plan *out, struct ty_error *error)
+{
+    struct ty_plan plan;
+    ty_status status = load(TY_KIND_PLAN, path, &plan, error);
+    if (status == TY_OK)
+        *out = plan;
+    return status;
+}
+
+ty_status ty_spec_parse(enum ty_kind kind, const char *text, size_t bytes, const char *origin,
+                        void *out, struct ty_error *error)
+{
+    if (kind == TY_KIND_MODEL)
+        return ty_model_parse(text, bytes, origin, out, error);
+    struct json_document document = {0};
+    ty_status status = json_parse(text, bytes, origin, &document, error);
+    if (status != TY_OK)
+        return status;
+    union {
+        struct ty_gpu gpu;
+        struct ty_cluster cluster;
+        struct ty_plan plan;
+        struct ty_profile profile;
+    } value;
+    ty_init(kind, &value);
+    status = value_from_json(kind, &document.top, &value, error);
+    json_free(&document);
+    if (status != TY_OK)
+        return status;
+    static const size_t sizes[] = {
+        [TY_KIND_GPU] = sizeof value.gpu,
+        [TY_KIND_CLUSTER] = sizeof value.cluster,
+        [TY_KIND_PLAN] = sizeof value.plan,
+        [TY_KIND_PROFILE] = sizeof value.profile,
+    };
+    memcpy(out, &value, sizes[kind]);
+    return TY_OK;
+}
+
+/* ---- one field ---------------------------------------------------------------------------------
+ */
+
+ty_status ty_field_set(enum ty_kind kind, void *value, const char *path, const char *text,
+                       struct ty_error *error)
+{
+    if (kind == TY_KIND_MODEL)
+        return model_set(value, path, text, error);
+    if (kind == TY_KIND_CLUSTER && strcmp(path, "gpu") == 0)
+        return ty_gpu_load(text, &((struct ty_cluster *)value)->gpu, error);
+    size_t n;
+    const struct ty_field *fields = ty_fields(kind, &n);
+    const struct ty_field *field = fields_find(fields, n, path);
+    if (!field)
+        return error_set(error, TY_ERR_INPUT, path, "is no field; the nearest is \"%s\"",
+                         fields_nearest(fields, n, path));
+    if (kind == TY_KIND_PLAN)
+        return plan_set(value, field, text, error);
+    return field_from_text(field, text, value, error);
+}
+
+/* ---- profile -----------------------------------------------------------------------------------
+ */
+
+/* Name and source stay those of the layer below: the stack is named by its own field. */
+static ty_status layer_stack(const char *stack, struct ty_profile *profile, struct ty_error *error)
+{
+    struct ty_profile with = *profile;
+    if (!builtin_find("stacks", stack))
+        return refuse_name("stacks", stack, error);
+    ty_status status = layer(TY_KIND_PROFILE, "stacks", stack, &with, error);
+    if (status != TY_OK)
+        return status;
+    memcpy(with.name, profile->name, sizeof with.name);
+    memcpy(with.source, profile->source, sizeof with.source);
+    text_format(with.stack, sizeof with.stack, "%s", stack);
+    *profile = with;
+    return TY_OK;
+}
+
+static ty_status layer_preset(const char *suffix, const char *otherwise, struct ty_profile *profile,
+                              struct ty_error *error)
+{
+    char name[64];
+    text_format(name, sizeof name, "preset-%s", suffix);
+    if (!builtin_find("profiles", name)) {
+        if (!otherwise)
+            return TY_OK;
+        text_format(name, sizeof name, "preset-%s", otherwise);
+    }
+    return layer(TY_KIND_PROFILE, "profiles", name, profile, error);
+}
+
+static ty_status presets(const char *stack, const struct ty_cluster *cluster,
+                         struct ty_profile *out, struct ty_error *error)
+{
+    ty_init(TY_KIND_PROFILE, out);
+    ty_status status = layer_preset(cluster->gpu.arch, "generic", out, error);
+    if (status == TY_OK)
+        status = layer_preset(cluster->gpu.name, NULL, out, error);
+    if (status == TY_OK)
+        status = layer_stack(stack, out, error);
+    out->calibrated = false;
+    return status;
+}
+
+/* A file gives what it gives; the rest is of the presets for its stack. */
+static ty_status profile_over_presets(const char *path, const char *stack,
+                                      const struct ty_cluster *cluster, struct ty_profile *out,
+                                      struct ty_error *error)
+{
+    struct ty_profile own;
+    ty_status status = load(TY_KIND_PROFILE, path, &own, error);
+    if (status != TY_OK)
+        return status;
+    if (stack && own.stack[0] && strcmp(stack, own.stack) != 0)
+        return error_set(error, TY_ERR_INPUT, path, "is a profile of the stack \"%s\", not \"%s\"",
+                         own.stack, stack);
+    if (!stack)
+        stack = own.stack[0] && builtin_find("stacks", own.stack) ? own.stack : "generic";
+    status = presets(stack, cluster, out, error);
+    return status == TY_OK ? layer(TY_KIND_PROFILE, "profiles", path, out, error) : status;
+}
+
+ty_status ty_profile_load(const char *name_or_path, const char *stack,
+                          const struct ty_cluster *cluster, struct ty_profile *out,
+                          struct ty_error *error)
+{
+    struct ty_profile profile;
+    ty_status status;
+    if (!name_or_path || strcmp(name_or_path, "preset") == 0)
+        status = presets(stack ? stack : "generic", cluster, &profile, error);
+    else
+        status = profile_over_presets(name_or_path, stack, cluster, &profile, error);
+    if (status == TY_OK)
+        *out = profile;
+    return status;
+}
