@@ -42,20 +42,41 @@ static bool describe_gpu(const char *name, char *out, size_t bytes)
 static bool describe_nothing(const char *name, char *out, size_t bytes)
 {
     (void)name;
-    snprintf(out, bytes, "%s", "");
+    (void)bytes;
+    *out = '\0';
     return true;
 }
 
+static const char *model_name(size_t i)
+{
+    return ty_builtin_name(TY_KIND_MODEL, i);
+}
+
+static const char *cluster_name(size_t i)
+{
+    return ty_builtin_name(TY_KIND_CLUSTER, i);
+}
+
+static const char *gpu_name(size_t i)
+{
+    return ty_builtin_name(TY_KIND_GPU, i);
+}
+
+static const char *profile_name(size_t i)
+{
+    return ty_builtin_name(TY_KIND_PROFILE, i);
+}
+
 static const struct list_kind {
-    const char *name;
-    enum ty_kind kind;
-    const char *prefix; /* built-in names that begin with it, without it */
+    const char *word;
+    const char *(*name)(size_t index);
     bool (*describe)(const char *name, char *out, size_t bytes);
-} list_kinds[] = {{"models", TY_KIND_MODEL, NULL, describe_model},
-                  {"clusters", TY_KIND_CLUSTER, NULL, describe_cluster},
-                  {"gpus", TY_KIND_GPU, NULL, describe_gpu},
-                  {"profiles", TY_KIND_PROFILE, NULL, describe_nothing},
-                  {NULL, 0, NULL, NULL}};
+} list_kinds[] = {{"models", model_name, describe_model},
+                  {"clusters", cluster_name, describe_cluster},
+                  {"gpus", gpu_name, describe_gpu},
+                  {"profiles", profile_name, describe_nothing},
+                  {"stacks", ty_builtin_stack, describe_nothing},
+                  {NULL, NULL, NULL}};
 
 static int print_list(const struct list_kind *list, bool json)
 {
@@ -63,10 +84,10 @@ static int print_list(const struct list_kind *list, bool json)
     size_t n = 0;
     if (json)
         putchar('[');
-    for (; (name = ty_builtin_name(list->kind, n)); n++) {
+    for (; (name = list->name(n)); n++) {
         char line[200];
         if (json) {
-            printf("%s", n ? ", " : "");
+            fputs(n ? ", " : "", stdout);
             cli_json_string(stdout, name);
         } else if (list->describe(name, line, sizeof line)) {
             printf(*line ? "%-28s %s\n" : "%s%s\n", name, line);
@@ -78,17 +99,17 @@ static int print_list(const struct list_kind *list, bool json)
     if (json)
         printf("]\n");
     if (n == 0)
-        cli_warn("there are no built-in %s", list->name);
+        cli_warn("there are no built-in %s", list->word);
     return n ? CLI_OK : CLI_FAILED;
 }
 
 int cmd_list(struct cli_args *args)
 {
     struct cli_guess guess = {.word = args->n_words ? args->words[0] : ""};
-    for (const struct list_kind *list = list_kinds; list->name; list++) {
-        if (strcmp(list->name, guess.word) == 0)
+    for (const struct list_kind *list = list_kinds; list->word; list++) {
+        if (strcmp(list->word, guess.word) == 0)
             return print_list(list, args->json);
-        cli_guess_offer(&guess, list->name);
+        cli_guess_offer(&guess, list->word);
     }
     cli_warn("list: \"%s\" is not one of models, clusters, gpus, profiles, stacks%s%s", guess.word,
              *guess.best ? "; did you mean " : "", guess.best);

@@ -28,7 +28,7 @@ static int print_spec(enum ty_kind kind, const void *value, bool json)
         cli_warn("out of memory");
         return CLI_FAILED;
     }
-    printf("%s\n", text);
+    fputs(text, stdout);
     ty_text_free(text);
     return CLI_OK;
 }
@@ -56,7 +56,7 @@ static int print_model_json(const struct ty_model *model, const struct ty_params
     for (enum ty_flops flops = TY_FLOPS_MEGATRON; flops < TY_N_FLOPS; flops++)
         printf(", \"%s\": %.17g", ty_flops_name(flops),
                ty_model_flop_per_token(model, shown_seq(model), flops));
-    printf("},\n  \"model\": %s\n}\n", text);
+    printf("},\n  \"model\": %s}\n", text);
     ty_text_free(text);
     return CLI_OK;
 }
