@@ -37,8 +37,9 @@ TEST_SRC := $(wildcard tests/*.c)
 BENCH_SRC := $(wildcard tests/bench/*.c)
 FUZZ_SRC := $(wildcard tests/fuzz/*.c)
 SCRIPTS := $(sort $(wildcard tests/*.t))
-DATA := $(sort $(wildcard data/gpus/*.json data/clusters/*.json data/models/*.json \
-                          data/profiles/*.json data/stacks/*.json))
+# Sorted by name without its end: "h100-sxm" comes before "h100-sxm-96gb".
+DATA := $(addsuffix .json,$(sort $(basename $(wildcard data/gpus/*.json data/clusters/*.json \
+          data/models/*.json data/profiles/*.json data/stacks/*.json))))
 FORMATTED := $(wildcard include/*.h */*.c */*.h models/spec/*.[ch] tests/*/*.c)
 
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))

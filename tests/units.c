@@ -122,6 +122,8 @@ static void test_round_trip(void)
     same_text(quantity_write(50e9, TY_UNIT_BYTES_PER_S, text), "50 GB/s", "50e9 B/s");
     same_text(quantity_write(14e-6, TY_UNIT_S, text), "14 us", "14e-6 s");
     same_text(quantity_write(0.0, TY_UNIT_FLOP_PER_S, text), "0 flop/s", "0 flop/s");
+    same_text(quantity_write(1610612736.0, TY_UNIT_BYTES, text), "1.5 GiB", "1.5 x 2^30 B");
+    same_text(quantity_write(80e9, TY_UNIT_BYTES, text), "80 GB", "80e9 B");
     same_text(quantity_write(989.4e12, TY_UNIT_FLOP_PER_S, text), "989.4 Tflop/s", "989.4e12");
 }
 

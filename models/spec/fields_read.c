@@ -10,7 +10,6 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define PATH_BYTES 96
@@ -153,7 +152,8 @@ ty_status field_from_text(const struct ty_field *field, const char *text, void *
     if (strlen(text) >= field->size)
         return error_set(error, TY_ERR_INPUT, field->path, "is longer than %zu characters",
                          field->size - 1);
-    snprintf(place_of(field, value), field->size, "%s", text);
+    memset(place_of(field, value), 0, field->size); /* nothing of a longer text stays behind */
+    memcpy(place_of(field, value), text, strlen(text));
     return TY_OK;
 }
 

@@ -232,7 +232,6 @@ static ty_status layer_stack(const char *stack, struct ty_profile *profile, stru
         return status;
     memcpy(with.name, profile->name, sizeof with.name);
     memcpy(with.source, profile->source, sizeof with.source);
-    text_format(with.stack, sizeof with.stack, "%s", stack);
     *profile = with;
     return TY_OK;
 }

@@ -170,14 +170,14 @@ static const char *written_base(enum ty_unit unit, int *classes)
     return "";
 }
 
-/* Index of the largest decimal or small prefix that leaves a number >= 1; 0: none. */
+/* Index of the largest prefix of some classes that leaves a number >= 1; 0: none. */
 static size_t best_prefix(double value, int classes)
 {
     size_t best = 0;
     double best_scale = value >= 1.0 ? 1.0 : 0.0;
     for (size_t p = 1; p < N_PREFIXES; p++) {
         double scale = prefixes[p].factor / prefixes[p].divisor;
-        if (!(prefixes[p].class & classes & (LARGE | SMALL)) || value < scale)
+        if (!(prefixes[p].class & classes) || value < scale)
             continue;
         if (scale > best_scale) {
             best = p;
@@ -187,17 +187,30 @@ static size_t best_prefix(double value, int classes)
     return best;
 }
 
+/* False when the text would read back to other bits. */
+static bool write_with(size_t prefix, const char *base, double value, enum ty_unit unit,
+                       char out[QUANTITY_BYTES])
+{
+    char number[JSON_NUMBER_BYTES];
+    double back;
+    json_number_text(value / prefixes[prefix].factor * prefixes[prefix].divisor, number);
+    text_format(out, QUANTITY_BYTES, "%s %s%s", number, prefixes[prefix].text, base);
+    return ty_quantity_parse(out, unit, &back, NULL) == TY_OK && back == value;
+}
+
 const char *quantity_write(double value, enum ty_unit unit, char out[QUANTITY_BYTES])
 {
+    static const int tries[] = {LARGE | SMALL, BINARY};
     int classes;
     const char *base = written_base(unit, &classes);
-    size_t p = best_prefix(value, classes);
-    char number[JSON_NUMBER_BYTES];
-    json_number_text(value / prefixes[p].factor * prefixes[p].divisor, number);
-    text_format(out, QUANTITY_BYTES, "%s %s%s", number, prefixes[p].text, base);
-    double back;
-    if (ty_quantity_parse(out, unit, &back, NULL) != TY_OK || back != value)
-        text_format(out, QUANTITY_BYTES, "%s %s", json_number_text(value, number), base);
+    (void)write_with(0, base, value, unit, out); /* always exact; the shortest wins */
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+        char shorter[QUANTITY_BYTES];
+        size_t prefix = best_prefix(value, classes & tries[i]);
+        bool exact = prefix > 0 && write_with(prefix, base, value, unit, shorter);
+        if (exact && strlen(shorter) < strlen(out))
+            memcpy(out, shorter, sizeof shorter);
+    }
     return out;
 }
 
@@ -210,10 +223,7 @@ static bool prefers_binary(double bytes)
 
 static const char *bytes_text(double bytes, char *out, size_t size)
 {
-    size_t best = 0;
-    for (size_t p = 1; p < N_PREFIXES; p++)
-        if (prefixes[p].class == BINARY && bytes >= prefixes[p].factor)
-            best = p;
+    size_t best = best_prefix(bytes, BINARY);
     text_format(out, size, "%.4g %sB", bytes / prefixes[best].factor, prefixes[best].text);
     return out;
 }
@@ -231,7 +241,7 @@ const char *ty_quantity_text(double value, enum ty_unit unit, char *out, size_t 
     double size = fabs(value);
     if (unit == TY_UNIT_BYTES && prefers_binary(size))
         return bytes_text(value, out, bytes);
-    size_t p = size > 0.0 ? best_prefix(size, classes) : 0;
+    size_t p = size > 0.0 ? best_prefix(size, classes & (LARGE | SMALL)) : 0;
     text_format(out, bytes, "%.4g%s%s%s", value / prefixes[p].factor * prefixes[p].divisor,
                 base[0] ? " " : "", prefixes[p].text, base);
     return out;

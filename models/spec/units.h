@@ -10,7 +10,7 @@
 
 /* True when a number of this unit stands alone: counts, ratios, tokens. */
 bool unit_is_bare(enum ty_unit unit);
-/* The largest prefix whose text reads back to the same bits: "50 GB/s", "14 us". returns out. */
+/* The shortest text that reads back to the same bits: "50 GB/s", "14 us". returns out. */
 const char *quantity_write(double value, enum ty_unit unit, char out[QUANTITY_BYTES]);
 /* An example for refusals: "400 Gb/s". */
 const char *unit_example(enum ty_unit unit);
