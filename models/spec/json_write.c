@@ -44,36 +44,6 @@ static void put_line(struct json_writer *json)
         put(json, "  ", 2);
 }
 
-/* Length of the UTF-8 sequence at `s` (terminated text), 0 when it is not one: overlong forms,
- * surrogates and values over U+10FFFF are refused. */
-static size_t utf8_bytes(const unsigned char *s)
-{
-    size_t n;
-    unsigned char low = 0x80, high = 0xBF; /* admissible second byte */
-    if (s[0] >= 0xC2 && s[0] <= 0xDF)
-        n = 2;
-    else if (s[0] >= 0xE0 && s[0] <= 0xEF)
-        n = 3;
-    else if (s[0] >= 0xF0 && s[0] <= 0xF4)
-        n = 4;
-    else
-        return 0;
-    if (s[0] == 0xE0)
-        low = 0xA0;
-    if (s[0] == 0xED)
-        high = 0x9F;
-    if (s[0] == 0xF0)
-        low = 0x90;
-    if (s[0] == 0xF4)
-        high = 0x8F;
-    if (s[1] < low || s[1] > high)
-        return 0;
-    for (size_t i = 2; i < n; i++)
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-    return n;
-}
-
 static void put_escaped(struct json_writer *json, unsigned char byte)
 {
     static const char short_form[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* byte, letter */
@@ -94,7 +64,7 @@ static void put_string(struct json_writer *json, const char *text)
     put(json, "\"", 1);
     const unsigned char *s = (const unsigned char *)text;
     while (*s) {
-        size_t n = *s < 0x80 ? 1 : utf8_bytes(s);
+        size_t n = utf8_bytes((const char *)s);
         if (n == 0)
             put(json, "\xEF\xBF\xBD", 3); /* U+FFFD, replacement character */
         else if (*s < 0x20 || *s == '"' || *s == '\\' || *s == 0x7F)
@@ -238,4 +208,27 @@ const char *json_number_text(double value, char out[JSON_NUMBER_BYTES])
     }
     *end = '\0';
     return out;
+}
+
+size_t utf8_bytes(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    if (s[0] < 0x80)
+        return 1;
+    size_t n = s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
+    unsigned char low = 0x80, high = 0xBF; /* admissible second byte */
+    if (s[0] == 0xE0)
+        low = 0xA0;
+    if (s[0] == 0xED)
+        high = 0x9F;
+    if (s[0] == 0xF0)
+        low = 0x90;
+    if (s[0] == 0xF4)
+        high = 0x8F;
+    if (s[0] < 0xC2 || s[0] > 0xF4 || s[1] < low || s[1] > high)
+        return 0;
+    for (size_t i = 2; i < n; i++)
+        if ((s[i] & 0xC0) != 0x80)
+            return 0;
+    return n;
 }

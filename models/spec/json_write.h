@@ -56,4 +56,8 @@ void json_null(struct json_writer *json, const char *key);
  * returns out. */
 const char *json_number_text(double value, char out[JSON_NUMBER_BYTES]);
 
+/* Bytes of the UTF-8 character a terminated text starts with, 0 when it is none: overlong forms,
+ * surrogates and values over U+10FFFF are refused. */
+size_t utf8_bytes(const char *text);
+
 #endif
