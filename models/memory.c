@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Memory of every pipeline stage (handbook 3): never the model divided by the stages, but what the
+ * stage's own layers, embedding, head and MTP modules need.
+ *
+ *   stage = states + in_flight * kept + max(logits + head work, layer rerun + layer work)
+ *           + buffers + runtime (context, communicators, what the allocator holds idle)
+ *
+ * In flight: 2.5. Head work: 16-bit gradient of the head, gradient of the logits, two gathered
+ * hidden tensors. Buffers: FSDP's gathered layers and unsharded gradients, or one 16-bit gradient
+ * per weight shape that stays allocated beside fp32 accumulation (with it the eight dense B200
+ * rows of UT-3.4 come within 0.7 %).
+ */
+#include "models/memory.h"
+#include "models/memory_layer.h"
+
+#include <math.h>
+
+#define LIVE_UNITS 3.0 /* FSDP layers gathered at a time: ACCURACY-2 2.12 */
+
+/* ---- states --------------------------------------------------------------------------------- */
+
+static bool shards_params(const struct ty_plan *plan)
+{
+    return plan->sharding == TY_SHARDING_ZERO3 || plan->sharding == TY_SHARDING_HSDP;
+}
+
+/* Ranks among which the states of a dense or expert parameter are divided. */
+static double shard_ranks(const struct ty_plan *plan, bool expert)
+{
+    if (plan->sharding == TY_SHARDING_NONE)
+        return 1.0;
+    if (!expert)
+        return plan->shard_group;
+    const double replicas = (double)plan->dp * plan->cp / plan->shard_group;
+    return fmax(1.0, plan->edp / replicas);
+}
+
+static double optimizer_bytes(const struct ty_plan *plan)
+{
+    const bool wide = plan->precision == TY_FP32_PRECISION || plan->precision == TY_TF32_PRECISION;
+    double bytes = wide ? 0.0 : 4.0; /* fp32 master weight */
+    if (plan->precision == TY_FP16_PRECISION && plan->grad_dtype == TY_BF16_PRECISION)
+        bytes += 4.0; /* fp32 copy of 16-bit gradients, for unscaling */
+    switch (plan->optimizer) {
+    case TY_OPTIMIZER_ADAM_BF16: /* both moments in bf16 */
+        return bytes + 4.0;
+    case TY_OPTIMIZER_ADAM8BIT:
+        return bytes + 2.0;
+    case TY_OPTIMIZER_SGD: /* momentum */
+        return bytes + 4.0;
+    default:
+        return bytes + 8.0;
+    }
+}
+
+static void states_of(const struct ty_plan *plan, const struct stack_habits *habits, bool expert,
+                      struct state_bytes *out)
+{
+    const bool wide = plan->precision == TY_FP32_PRECISION || plan->precision == TY_TF32_PRECISION;
+    const double ranks = shard_ranks(plan, expert);
+    const bool all = shards_params(plan);
+    out->weights = wide ? 4.0 : 2.0;
+    out->gradients = wide || plan->grad_dtype == TY_FP32_PRECISION ? 4.0 : 2.0;
+    out->optimizer = optimizer_bytes(plan);
+    if (habits->master_is_weight && !wide) {
+        out->weights = out->gradients = 4.0;
+        out->optimizer -= 4.0;
+    }
+    if (habits->two_gradients && !all && !wide && plan->grad_dtype == TY_FP32_PRECISION)
+        out->gradients += 2.0;
+    out->optimizer /= ranks;
+    if (all || plan->sharding == TY_SHARDING_ZERO2)
+        out->gradients /= ranks;
+    if (all)
+        out->weights /= ranks;
+}
+
+void memory_state_bytes(const struct setting *setting, const struct ty_plan *plan, bool expert,
+                        struct state_bytes *out)
+{
+    struct stack_habits habits;
+    stack_habits(setting, plan, &habits);
+    states_of(plan, &habits, expert, out);
+}
+
+/* ---- what the stages share ---------------------------------------------------------------------
+ */
+
+/* Terms of a plan, computed once for all stages and every imbalance. */
+struct terms {
+    const struct setting *setting;
+    const struct ty_plan *plan;
+    const struct slot *slots;
+    struct stack_habits habits;
+    struct state_bytes dense, expert;
+    double tokens, table; /* tokens of a micro-batch; parameters of one vocabulary table */
+    struct layer_memory kind[TY_MAX_KINDS];
+};
+
+static void terms_init(const struct setting *setting, const struct ty_plan *plan,
+                       const struct slot *slots, struct terms *t)
+{
+    t->setting = setting;
+    t->plan = plan;
+    t->slots = slots;
+    stack_habits(setting, plan, &t->habits);
+    states_of(plan, &t->habits, false, &t->dense);
+    states_of(plan, &t->habits, true, &t->expert);
+    t->tokens = (double)plan->seq * plan->mbs / plan->cp;
+    t->table = memory_vocab_rows(setting, plan) * setting->model.hidden;
+    for (uint32_t i = 0; i < setting->model.n_kinds; i++)
+        memory_layer(setting, plan, &t->habits, i, &t->kind[i]);
+}
+
+/* ---- one stage ----------------------------------------------------------------------------------
+ */
+
+/* Sums over the layers of a stage, and the largest of some figures of one layer. */
+struct stage {
+    double dense, expert, adapter;
+    struct amount kept;
+    double rerun_bytes;   /* saved tensors a recompute brings back */
+    double working_bytes; /* the same + work */
+    double unit;          /* parameters */
+    double attention_matrix, mlp_matrix, shared_matrix, expert_matrix;
+    bool embedding, head;
+};
+
+static void raise_to(double *largest, double value)
+{
+    if (value > *largest)
+        *largest = value;
+}
+
+static void add_layers(const struct terms *t, const struct slot *slot, double imbalance,
+                       uint32_t *n_rerun, struct stage *out)
+{
+    const struct ty_model *model = &t->setting->model;
+    const bool partly = t->plan->recompute == TY_RECOMPUTE_FULL && t->plan->recompute_layers;
+    for (uint32_t i = 0; i < slot->n_layers; i++) {
+        const struct layer_memory *layer = &t->kind[model->layer_kind[slot->first_layer + i]];
+        const bool stays = partly && *n_rerun >= t->plan->recompute_layers;
+        const struct amount kept = stays ? layer->all : layer->kept;
+        const double rerun = amount_bytes(layer->all, imbalance) - amount_bytes(kept, imbalance);
+        *n_rerun += 1;
+        out->dense += layer->dense;
+        out->expert += layer->expert;
+        out->adapter += layer->adapter;
+        out->kept.fixed += kept.fixed;
+        out->kept.routed += kept.routed;
+        raise_to(&out->rerun_bytes, rerun);
+        raise_to(&out->working_bytes, rerun + layer->work_dense);
+        raise_to(&out->working_bytes, rerun + amount_bytes(layer->work_moe, imbalance));
+        raise_to(&out->unit, layer->dense + layer->expert);
+        raise_to(&out->attention_matrix, layer->attention_matrix);
+        raise_to(&out->mlp_matrix, layer->mlp_matrix);
+        raise_to(&out->shared_matrix, layer->shared_matrix);
+        raise_to(&out->expert_matrix, layer->expert_matrix);
+    }
+}
+
+/* Embedding on the first stage, head on the last; a tied table is on both when they differ. */
+static void add_ends(const struct terms *t, struct stage *out)
+{
+    const struct ty_model *model = &t->setting->model;
+    const double h = model->hidden, norm = model->norm == TY_NORM_LAYER ? 2.0 : 1.0;
+    if (out->embedding)
+        out->dense +=
+            t->table + model->learned_positions * h + (model->embedding_norm ? h * norm : 0.0);
+    if (!out->head)
+        return;
+    out->dense += model->final_norm ? h * norm : 0.0;
+    if (!model->tied || !out->embedding)
+        out->dense += t->table;
+    if (model->head_bias)
+        out->dense += t->table / h;
+}
+
+/* MTP modules: the last kind of layer, a 2h x h projection and three norms each; they read the
+ * embedding too, so the last stage holds a copy of it. */
+static void add_mtp(const struct terms *t, struct stage *out)
+{
+    const struct ty_model *model = &t->setting->model;
+    if (!out->head || !model->n_mtp)
+        return;
+    const double h = model->hidden, norm = model->norm == TY_NORM_LAYER ? 2.0 : 1.0;
+    const struct layer_memory *layer = &t->kind[model->layer_kind[model->n_layers - 1]];
+    const double n = model->n_mtp;
+    const double hidden = 2.0 * h * t->tokens / (t->plan->sp == TY_ON ? t->plan->tp : 1);
+    out->dense += n * (layer->dense + 2.0 * h * h / t->plan->tp + 3.0 * h * norm);
+    out->expert += n * layer->expert;
+    if (!out->embedding && !model->tied)
+        out->dense += t->table;
+    out->kept.fixed += n * (layer->kept.fixed + 4.0 * hidden); /* two normed inputs, joined */
+    out->kept.routed += n * layer->kept.routed;
+}
+
+static void sum_stage(const struct terms *t, uint32_t stage, double imbalance, struct stage *out)
+{
+    *out = (struct stage){0};
+    uint32_t n_rerun = 0;
+    for (uint32_t chunk = 0; chunk < t->plan->vpp; chunk++) {
+        const struct slot *slot = &t->slots[chunk * t->plan->pp + stage];
+        add_layers(t, slot, imbalance, &n_rerun, out);
+        out->embedding |= slot->embedding;
+        out->head |= slot->head;
+    }
+    add_ends(t, out);
+    add_mtp(t, out);
+}
+
+double memory_in_flight(const struct ty_plan *plan, uint32_t stage)
+{
+    const double m = plan->n_micro, p = plan->pp, v = plan->vpp, r = stage;
+    double alive = p - r;
+    if (plan->schedule == TY_SCHEDULE_GPIPE)
+        alive = m;
+    else if (plan->schedule == TY_SCHEDULE_INTERLEAVED)
+        alive = (2.0 * (p - r - 1.0) + (v - 1.0) * p + 1.0) / v;
+    return fmin(alive, m);
+}
+
+static void states(const struct terms *t, const struct stage *sum, double bytes[TY_N_MEM])
+{
+    if (t->setting->model.lora_rank) { /* frozen base: its weights only */
+        const double frozen = t->habits.master_is_weight ? 0.5 : 1.0; /* in 16 bits always */
+        bytes[TY_MEM_WEIGHTS] =
+            frozen * (t->dense.weights * sum->dense + t->expert.weights * sum->expert) +
+            t->dense.weights * sum->adapter;
+        bytes[TY_MEM_GRADS] = t->dense.gradients * sum->adapter;
+        bytes[TY_MEM_OPTIMIZER] = t->dense.optimizer * sum->adapter;
+        return;
+    }
+    bytes[TY_MEM_WEIGHTS] = t->dense.weights * sum->dense + t->expert.weights * sum->expert;
+    bytes[TY_MEM_GRADS] = t->dense.gradients * sum->dense + t->expert.gradients * sum->expert;
+    bytes[TY_MEM_OPTIMIZER] = t->dense.optimizer * sum->dense + t->expert.optimizer * sum->expert;
+}
+
+/* FSDP: gathered 16-bit parameters, and gradients before they are scattered. In a pipeline the
+ * gradients of all micro-batches add up unsharded (fp32): ACCURACY-2 2.12. */
+static double buffers(const struct terms *t, const struct stage *sum)
+{
+    const struct ty_plan *plan = t->plan;
+    const bool frozen = t->setting->model.lora_rank > 0;
+    if (!shards_params(plan))
+        return t->habits.dummy_wgrads && !frozen ? 2.0 * (sum->attention_matrix + sum->mlp_matrix +
+                                                          sum->shared_matrix + sum->expert_matrix)
+                                                 : 0.0;
+    const double all = sum->dense + sum->expert;
+    const double gathered = plan->reshard_after_forward == TY_ON ? LIVE_UNITS * sum->unit : all;
+    const double unscattered = frozen ? 0.0 : plan->pp > 1 ? all : sum->unit;
+    return 2.0 * fmin(gathered, all) + 4.0 * unscattered;
+}
+
+/* Logits of one loss, and what else is alive at that moment. */
+static void head(const struct terms *t, const struct stage *sum, double *logits_bytes,
+                 double *work_bytes)
+{
+    const struct ty_model *model = &t->setting->model;
+    const double hidden = t->tokens * model->hidden;
+    const double logits = t->tokens * t->table / model->hidden;
+    *logits_bytes = t->habits.logits_bytes * logits * (1.0 + model->n_mtp);
+    *work_bytes = t->habits.logits_work_bytes * logits + 4.0 * hidden;
+    if (!shards_params(t->plan) && !model->lora_rank)
+        *work_bytes += 2.0 * t->table; /* FSDP's is among the unscattered gradients */
+    if (t->habits.loss_stays)
+        *work_bytes += sum->rerun_bytes;
+}
+
+static void stage_memory(const struct terms *t, uint32_t stage, double imbalance,
+                         struct ty_stage_memory *out)
+{
+    struct stage sum;
+    sum_stage(t, stage, imbalance, &sum);
+    out->in_flight = memory_in_flight(t->plan, stage);
+    states(t, &sum, out->bytes);
+    double logits_bytes = 0.0, head_bytes = 0.0;
+    out->bytes[TY_MEM_ACTIVATIONS] = out->in_flight * amount_bytes(sum.kept, imbalance);
+    if (sum.head) {
+        head(t, &sum, &logits_bytes, &head_bytes);
+        out->bytes[TY_MEM_ACTIVATIONS] += /* inputs of the final norm and of the head */
+            4.0 * t->tokens * t->setting->model.hidden / (t->plan->sp == TY_ON ? t->plan->tp : 1);
+    }
+    out->bytes[TY_MEM_LOGITS] = logits_bytes;
+    out->bytes[TY_MEM_TRANSIENT] = fmax(head_bytes, sum.working_bytes - logits_bytes);
+    out->bytes[TY_MEM_BUFFERS] = buffers(t, &sum);
+    double used_bytes = 0.0;
+    for (int i = 0; i < TY_MEM_RUNTIME; i++)
+        used_bytes += out->bytes[i];
+    out->bytes[TY_MEM_RUNTIME] =
+        t->setting->cluster.mem_reserved_bytes + (t->habits.reserve_ratio - 1.0) * used_bytes;
+    out->total_bytes = used_bytes + out->bytes[TY_MEM_RUNTIME];
+}
+
+/* ---- interface
+ * ----------------------------------------------------------------------------------- */
+
+void memory_rank_params(const struct setting *setting, const struct ty_plan *plan,
+                        const struct slot *slots, uint32_t stage, double *dense, double *expert)
+{
+    struct terms terms;
+    struct stage sum;
+    terms_init(setting, plan, slots, &terms);
+    sum_stage(&terms, stage, 1.0, &sum);
+    *dense = sum.dense;
+    *expert = sum.expert;
+}
+
+double memory_layer_activation_bytes(const struct setting *setting, const struct ty_plan *plan,
+                                     const struct ty_layer_kind *kind)
+{
+    struct stack_habits habits;
+    struct layer_memory layer;
+    stack_habits(setting, plan, &habits);
+    memory_layer(setting, plan, &habits, (uint32_t)(kind - setting->model.kinds), &layer);
+    return amount_bytes(layer.kept, memory_imbalance(plan));
+}
+
+void memory_stages(const struct setting *setting, const struct ty_plan *plan,
+                   const struct slot *slots, struct ty_stage_memory *out)
+{
+    struct terms terms;
+    terms_init(setting, plan, slots, &terms);
+    for (uint32_t stage = 0; stage < plan->pp; stage++)
+        stage_memory(&terms, stage, memory_imbalance(plan), &out[stage]);
+}
+
+static double peak_at(const struct terms *t, double imbalance)
+{
+    double peak = 0.0;
+    for (uint32_t stage = 0; stage < t->plan->pp; stage++) {
+        struct ty_stage_memory memory;
+        stage_memory(t, stage, imbalance, &memory);
+        peak = fmax(peak, memory.total_bytes);
+    }
+    return peak;
+}
+
+#define SLOPE_STEP 1e-3
+
+/* The peak is convex and piecewise linear in the imbalance, so Newton's method from the right,
+ * with the slope to the right of each point, lands on the limit from above after about as many
+ * steps as there are pieces. The most one rank can get is all tokens: imbalance ep. */
+static double find_imbalance_limit(const struct setting *setting, const struct ty_plan *plan,
+                                   const struct slot *slots, double budget_bytes)
+{
+    struct terms terms;
+    terms_init(setting, plan, slots, &terms);
+    double x = plan->ep, peak = peak_at(&terms, x);
+    if (peak <= budget_bytes)
+        return (double)INFINITY;
+    for (int step = 0; step < 20 && peak > budget_bytes * (1.0 + 1e-12); step++) {
+        const double slope = (peak_at(&terms, x + SLOPE_STEP) - peak) / SLOPE_STEP;
+        if (!(slope > 0.0))
+            return 0.0; /* too large without any routed token */
+        x -= (peak - budget_bytes) / slope;
+        peak = peak_at(&terms, x);
+    }
+    return fmax(x, 0.0);
+}
+
+void memory_judge(const struct setting *setting, const struct ty_plan *plan,
+                  const struct slot *slots, const struct ty_stage_memory *stages,
+                  struct memory_verdict *out)
+{
+    out->peak_stage = 0;
+    for (uint32_t stage = 1; stage < plan->pp; stage++)
+        if (stages[stage].total_bytes > stages[out->peak_stage].total_bytes)
+            out->peak_stage = stage;
+    const struct ty_stage_memory *peak = &stages[out->peak_stage];
+    const double device_bytes = setting->cluster.gpu.mem_bytes;
+    out->peak_bytes = peak->total_bytes;
+    out->budget_bytes = device_bytes * setting->profile.usable_ratio;
+    out->headroom_bytes = out->budget_bytes - out->peak_bytes;
+    out->fit = out->headroom_bytes >= 0.0        ? TY_FIT_YES
+               : out->peak_bytes <= device_bytes ? TY_FIT_TIGHT
+                                                 : TY_FIT_NO;
+    out->largest = TY_MEM_WEIGHTS;
+    for (int i = 0; i < TY_N_MEM; i++)
+        if (peak->bytes[i] > peak->bytes[out->largest])
+            out->largest = (enum ty_mem)i;
+    bool experts = false;
+    for (uint32_t i = 0; i < setting->model.n_kinds; i++)
+        experts |= setting->model.kinds[i].mlp == TY_MLP_MOE;
+    out->imbalance_limit = (double)NAN;
+    if (experts && plan->ep > 1)
+        out->imbalance_limit = find_imbalance_limit(setting, plan, slots, out->budget_bytes);
+    else if (experts)
+        out->imbalance_limit = (double)INFINITY; /* every rank has all experts */
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What one layer of a kind costs one rank in memory: parameters, activations kept and rerun.
+ */
+#ifndef MODELS_MEMORY_LAYER_H
+#define MODELS_MEMORY_LAYER_H
+
+#include "models/setting.h"
+
+/* Bytes that grow with the load of the busiest expert rank: fixed + routed * imbalance. */
+struct amount {
+    double fixed, routed;
+};
+
+/* Memory habits of the software stack, told by its name (profile.stack). */
+struct stack_habits {
+    bool master_is_weight; /* sharded parameters are kept once, in fp32: PyTorch FSDP */
+    bool dummy_wgrads;     /* a 16-bit gradient buffer per weight shape stays allocated:
+                              Transformer Engine with gradient accumulation into fp32 */
+    bool op_recompute;     /* selective recompute chooses operators, not modules: torchtitan */
+    bool two_gradients;    /* 16-bit gradients beside the fp32 ones: DeepSpeed */
+    bool loss_stays;       /* a rerun layer meets the logits: PyTorch with full recompute */
+    double logits_bytes, logits_work_bytes; /* kept, and only during the loss; per element */
+    double reserve_ratio;                   /* what the allocator holds over what is in use */
+};
+
+struct layer_memory {
+    double dense, expert, adapter; /* parameters of one rank; adapter: trainable under LoRA */
+    double attention_matrix, mlp_matrix, shared_matrix, expert_matrix; /* one weight set each */
+    struct amount kept;     /* saved from forward to backward under the plan's recompute */
+    struct amount all;      /* saved when nothing is recomputed: alive while a layer is rerun */
+    double work_dense;      /* largest working set of the backward of attention and dense MLP */
+    struct amount work_moe; /* the same of the experts */
+};
+
+void stack_habits(const struct setting *setting, const struct ty_plan *plan,
+                  struct stack_habits *out);
+void memory_layer(const struct setting *setting, const struct ty_plan *plan,
+                  const struct stack_habits *habits, uint32_t kind, struct layer_memory *out);
+double amount_bytes(struct amount amount, double imbalance);
+/* Load of the busiest expert rank that counts: 1 when every rank has all experts. */
+double memory_imbalance(const struct ty_plan *plan);
+/* Rows of the vocabulary one rank holds: padded to a multiple of 128 tp, as Megatron-Core does. */
+double memory_vocab_rows(const struct setting *setting, const struct ty_plan *plan);
+
+#endif
