@@ -388,6 +388,17 @@ const char *fields_enum_name(const struct ty_field *field, int value)
     return NULL;
 }
 
+const char *fields_flags_text(const struct ty_field *field, uint32_t bits, char *out, size_t bytes)
+{
+    out[0] = '\0';
+    for (uint32_t bit = 0; bit < 32 && field->names[bit]; bit++)
+        if (bits >> bit & 1 && field->names[bit][0])
+            text_append(out, bytes, "%s%s", out[0] ? "," : "", field->names[bit]);
+    if (!out[0])
+        text_append(out, bytes, "none");
+    return out;
+}
+
 static ty_status check_number(const struct ty_field *field, double value, struct ty_error *error)
 {
     if (value >= field->min && value <= field->max)

@@ -19,5 +19,7 @@ ty_status fields_check(enum ty_kind kind, const void *value, struct ty_error *er
 const struct ty_field *fields_find(const struct ty_field *fields, size_t n, const char *path);
 /* Chosen name of an enum value, NULL when the value has none. */
 const char *fields_enum_name(const struct ty_field *field, int value);
+/* Names of the set bits as the readers take them: "tp,grad"; "none". returns out. */
+const char *fields_flags_text(const struct ty_field *field, uint32_t bits, char *out, size_t bytes);
 
 #endif

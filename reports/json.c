@@ -5,32 +5,16 @@
  * breaks a rule) is null.
  */
 #include "include/trainyard_tools.h"
+#include "models/fields.h"
 #include "models/spec/json_write.h"
 
 #include <math.h>
 #include <stddef.h>
 
-static void write_flags(struct json_writer *json, const struct ty_field *field, uint32_t bits)
-{
-    json_array(json, field->path);
-    for (uint32_t bit = 0; bit < 32 && field->names[bit]; bit++)
-        if (bits >> bit & 1 && field->names[bit][0])
-            json_text(json, NULL, field->names[bit]);
-    json_close(json);
-}
-
-static void write_enum(struct json_writer *json, const struct ty_field *field, int value)
-{
-    const char *name = NULL;
-    for (int i = 0; field->names[i] && i <= value; i++)
-        if (i == value)
-            name = field->names[i];
-    json_text(json, field->path, name);
-}
-
 static void write_field(struct json_writer *json, const struct ty_field *field, const void *value)
 {
     const char *place = (const char *)value + field->offset;
+    char flags[160];
     switch (field->type) {
     case TY_FIELD_DOUBLE:
         json_number(json, field->path, *(const double *)place);
@@ -45,10 +29,11 @@ static void write_field(struct json_writer *json, const struct ty_field *field, 
         json_bool(json, field->path, *(const bool *)place);
         break;
     case TY_FIELD_ENUM:
-        write_enum(json, field, *(const int *)place);
+        json_text(json, field->path, fields_enum_name(field, *(const int *)place));
         break;
     case TY_FIELD_FLAGS:
-        write_flags(json, field, *(const uint32_t *)place);
+        fields_flags_text(field, *(const uint32_t *)place, flags, sizeof flags);
+        json_text(json, field->path, flags);
         break;
     case TY_FIELD_TEXT:
         json_text(json, field->path, place);

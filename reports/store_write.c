@@ -4,7 +4,7 @@
  * statements. A row is bound in the order of its columns, which store_schema.c lays down.
  */
 #include "reports/store_db.h"
-#include "sim/error.h"
+#include "models/fields.h"
 
 #include <math.h>
 #include <string.h>
@@ -45,27 +45,13 @@ static void bind_text(struct binder *to, const char *text)
     to->rc |= sqlite3_bind_text(to->statement, ++to->column, text, -1, SQLITE_STATIC);
 }
 
-/* Names of the set bits, comma separated; kept, because neighbouring rows rarely differ. */
+/* Kept, because neighbouring rows rarely differ. */
 static const char *spell_flags(struct store_column *column, uint32_t bits)
 {
-    if (bits == column->spelled_bits)
-        return column->spelled;
+    if (!column->spelled[0] || bits != column->spelled_bits)
+        fields_flags_text(column->field, bits, column->spelled, sizeof column->spelled);
     column->spelled_bits = bits;
-    column->spelled[0] = '\0';
-    const char *const *names = column->field->names;
-    for (uint32_t bit = 0; bit < 32 && names[bit]; bit++)
-        if (bits >> bit & 1 && names[bit][0])
-            text_append(column->spelled, sizeof column->spelled, "%s%s",
-                        column->spelled[0] ? "," : "", names[bit]);
     return column->spelled;
-}
-
-static const char *enum_name(const struct ty_field *field, int value)
-{
-    for (int i = 0; field->names[i]; i++)
-        if (i == value)
-            return field->names[i];
-    return NULL;
 }
 
 static void bind_field(struct binder *to, struct store_column *column, const struct ty_plan *plan)
@@ -85,7 +71,7 @@ static void bind_field(struct binder *to, struct store_column *column, const str
         bind_integer(to, *(const bool *)place);
         break;
     case TY_FIELD_ENUM:
-        bind_text(to, enum_name(column->field, *(const int *)place));
+        bind_text(to, fields_enum_name(column->field, *(const int *)place));
         break;
     case TY_FIELD_FLAGS:
         bind_text(to, spell_flags(column, *(const uint32_t *)place));

@@ -13,6 +13,8 @@
 #include <math.h>
 #include <string.h>
 
+#define FLAGS_BYTES 160
+
 static void write_number(struct json_writer *json, const char *key, const struct ty_field *field,
                          double number)
 {
@@ -21,17 +23,6 @@ static void write_number(struct json_writer *json, const char *key, const struct
         json_number(json, key, number);
     else
         json_text(json, key, quantity_write(number, field->unit, text));
-}
-
-/* "tp,grad"; "none" when only the mark of a choice is set. */
-static void write_flags(struct json_writer *json, const char *key, const struct ty_field *field,
-                        uint32_t bits)
-{
-    char text[160] = "";
-    for (uint32_t i = 0; field->names[i]; i++)
-        if (bits >> i & 1)
-            text_append(text, sizeof text, "%s%s", text[0] ? "," : "", field->names[i]);
-    json_text(json, key, text[0] ? text : "none");
 }
 
 static bool is_default(const struct ty_field *field, const char *at)
@@ -63,6 +54,7 @@ static void write_field(struct json_writer *json, const char *key, const struct 
         return;
     }
     memcpy(&value, at, field->size);
+    char flags[FLAGS_BYTES];
     switch (field->type) {
     case TY_FIELD_DOUBLE:
         write_number(json, key, field, value.number);
@@ -77,7 +69,7 @@ static void write_field(struct json_writer *json, const char *key, const struct 
         json_text(json, key, fields_enum_name(field, value.choice));
         break;
     case TY_FIELD_FLAGS:
-        write_flags(json, key, field, value.u32);
+        json_text(json, key, fields_flags_text(field, value.u32, flags, sizeof flags));
         break;
     default:
         json_bool(json, key, true); /* false is the default */
