@@ -5,7 +5,7 @@
 #include "include/trainyard_tools.h"
 #include "models/fields.h"
 #include "models/spec/fields_read.h"
-#include "models/spec/json_write.h"
+#include "models/spec/fields_write.h"
 #include "models/spec/model.h"
 #include "sim/error.h"
 
@@ -130,44 +130,6 @@ ty_status model_read_own(const struct json_at *top, struct ty_model *out, struct
 
 /* ---- write ------------------------------------------------------------------------------- */
 
-/* Fields at their default are left out. */
-static void write_field(struct json_writer *json, const struct ty_field *field, const void *value)
-{
-    const char *place = (const char *)value + field->offset;
-    uint32_t count;
-    int choice;
-    bool on;
-    switch (field->type) {
-    case TY_FIELD_U32:
-        memcpy(&count, place, sizeof count);
-        if (count != 0)
-            json_count(json, field->path, count);
-        break;
-    case TY_FIELD_ENUM:
-        memcpy(&choice, place, sizeof choice);
-        json_text(json, field->path, fields_enum_name(field, choice));
-        break;
-    case TY_FIELD_BOOL:
-        memcpy(&on, place, sizeof on);
-        if (on)
-            json_bool(json, field->path, on);
-        break;
-    case TY_FIELD_TEXT:
-        if (place[0] != '\0')
-            json_text(json, field->path, place);
-        break;
-    default: /* a model has no other fields */
-        break;
-    }
-}
-
-static void write_fields(struct json_writer *json, const struct ty_field *fields, size_t n,
-                         const void *value)
-{
-    for (size_t i = 0; i < n; i++)
-        write_field(json, &fields[i], value);
-}
-
 static void write_runs(struct json_writer *json, const struct ty_model *model)
 {
     json_array(json, "layer_kinds");
@@ -191,12 +153,12 @@ char *model_write(const struct ty_model *model)
     json_begin(&json);
     json_object(&json, NULL);
     json_count(&json, MODEL_FORM_KEY, MODEL_FORM_VERSION);
-    write_fields(&json, fields, n, model);
+    fields_write(&json, fields, n, model);
     fields = fields_layer_kind(&n);
     json_array(&json, "kinds");
     for (uint32_t i = 0; i < model->n_kinds; i++) {
         json_object(&json, NULL);
-        write_fields(&json, fields, n, &model->kinds[i]);
+        fields_write(&json, fields, n, &model->kinds[i]);
         json_close(&json);
     }
     json_close(&json);

@@ -5,7 +5,7 @@
  */
 #include "include/trainyard_tools.h"
 #include "models/fields.h"
-#include "models/spec/json_write.h"
+#include "models/spec/fields_write.h"
 #include "models/spec/model.h"
 #include "models/spec/units.h"
 #include "sim/error.h"
@@ -107,26 +107,32 @@ static void change_group(struct json_writer *json, const char *from, const char 
     }
 }
 
+void fields_write(struct json_writer *json, const struct ty_field *fields, size_t n,
+                  const void *value)
+{
+    const char *path = "";
+    for (size_t i = 0; i < n; i++) {
+        const char *at = (const char *)value + fields[i].offset;
+        if (is_default(&fields[i], at))
+            continue;
+        change_group(json, path, fields[i].path);
+        path = fields[i].path;
+        size_t group = group_length(path);
+        write_field(json, path + group + (group > 0), &fields[i], at);
+    }
+    change_group(json, path, "");
+}
+
 char *ty_spec_write(enum ty_kind kind, const void *value)
 {
     if (kind == TY_KIND_MODEL)
         return model_write(value);
     size_t n;
     const struct ty_field *fields = ty_fields(kind, &n);
-    const char *path = "";
     struct json_writer json;
     json_begin(&json);
     json_object(&json, NULL);
-    for (size_t i = 0; i < n; i++) {
-        const char *at = (const char *)value + fields[i].offset;
-        if (is_default(&fields[i], at))
-            continue;
-        change_group(&json, path, fields[i].path);
-        path = fields[i].path;
-        size_t group = group_length(path);
-        write_field(&json, path + group + (group > 0), &fields[i], at);
-    }
-    change_group(&json, path, "");
+    fields_write(&json, fields, n, value);
     json_close(&json);
     return json_finish(&json);
 }
