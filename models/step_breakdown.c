@@ -26,9 +26,16 @@ static enum ty_part part_of(const void *user, uint32_t task)
     return parts[((const struct step *)user)->info[task].kind];
 }
 
-static double duration_s(const struct step *step, uint32_t task)
+/* Time a stage's passes and updates take undisturbed, from the same sums for equal stages, so that
+ * rounding does not choose among them. */
+static double stage_work_s(const struct step *step, uint32_t at)
 {
-    return engine_end_s(step->engine, task) - engine_start_s(step->engine, task);
+    double sum_s = 0.0;
+    for (uint32_t slot = at; slot < step->n_slots; slot += step->n_stages)
+        sum_s += step->segments[step->cuts[2 * slot + PASS_FORWARD].whole].time_s +
+                 step->segments[step->cuts[2 * slot + PASS_BACKWARD].whole].time_s;
+    return step->n_micro * sum_s + step_norm_s(step, &step->stages[at].held) +
+           step_optimizer_s(step, &step->stages[at].held);
 }
 
 static uint32_t busiest_stage(const struct step *step)
@@ -36,8 +43,9 @@ static uint32_t busiest_stage(const struct step *step)
     uint32_t busiest = 0;
     double most_s = -1.0;
     for (uint32_t at = 0; at < step->n_stages; at++) {
-        if (step->stages[at].busy_s > most_s) {
-            most_s = step->stages[at].busy_s;
+        const double work_s = stage_work_s(step, at);
+        if (work_s > most_s) {
+            most_s = work_s;
             busiest = at;
         }
     }
@@ -47,7 +55,7 @@ static uint32_t busiest_stage(const struct step *step)
 static void add_task(const struct step *step, uint32_t task, struct parts *parts)
 {
     const struct task_info *info = &step->info[task];
-    const double time_s = duration_s(step, task);
+    const double time_s = engine_end_s(step->engine, task) - engine_start_s(step->engine, task);
     if (!is_pass(info)) {
         parts_add(parts, part_of(step, task), time_s);
         return;
@@ -74,14 +82,9 @@ void step_breakdown(const struct step *step, struct step_result *out)
     const struct engine *engine = step->engine;
     const uint32_t n_tasks = engine_n_tasks(engine);
     uint32_t last = 0; /* to end of all tasks */
-    for (uint32_t at = 0; at < step->n_stages; at++)
-        step->stages[at].busy_s = 0.0;
-    for (uint32_t task = 0; task < n_tasks; task++) {
-        if (step->info[task].stream == STREAM_COMPUTE)
-            step->stages[step->info[task].stage].busy_s += duration_s(step, task);
+    for (uint32_t task = 1; task < n_tasks; task++)
         if (engine_end_s(engine, task) > engine_end_s(engine, last))
             last = task;
-    }
     const uint32_t busiest = busiest_stage(step);
     struct parts parts = {{0}, {0}};
     double end_s = 0.0;

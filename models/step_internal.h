@@ -115,7 +115,6 @@ struct stage {
     struct flows flows;        /* all of it at once, at the end */
     uint32_t grads[5];         /* tasks after which its gradients are complete */
     uint32_t norm;             /* task: norm of its gradients */
-    double busy_s;             /* compute stream, as simulated */
 };
 
 /* The message a pass waits for and what others wait for. */
