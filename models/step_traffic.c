@@ -50,12 +50,16 @@ static void fill_held(const struct step *step, const struct slot *slot, double a
 static void fill_all_held(struct step *step)
 {
     const struct ty_model *model = &step->setting->model;
-    const struct slot embedding = {.embedding = true}, head = {.head = true};
+    /* On one stage, head and embedding share what they can: the head is what it adds. */
+    const bool together = step->n_stages == 1;
+    const struct slot embedding = {.embedding = true}, head = {.embedding = together, .head = true};
     bool seen[TY_MAX_KINDS] = {false};
     fill_held(step, &embedding, 0.0, &step->held[0]);
     fill_held(step, &head, 0.0, &step->held[1]);
-    if (model->tied && step->n_stages > 1) /* the last stage has a copy of the table */
-        step->held[1].params[SHARE_DENSE] += (double)model->vocab * model->hidden / step->plan->tp;
+    for (uint32_t share = 0; share < N_SHARES && together; share++) {
+        step->held[1].params[share] -= step->held[0].params[share];
+        step->held[1].trained[share] -= step->held[0].trained[share];
+    }
     for (uint32_t layer = 0; layer < model->n_layers; layer++) {
         const uint32_t kind = model->layer_kind[layer];
         const struct slot one = {.first_layer = layer, .n_layers = 1};

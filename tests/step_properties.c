@@ -2,6 +2,8 @@
  * Properties of a step over random legal plans: the bound stays below, the breakdown tiles the
  * step, k times faster hardware is k times faster, a faster part never slows a step in which
  * nothing contends. */
+#include "models/memory.h"
+#include "models/step_internal.h"
 #include "sim/random.h"
 #include "tests/step_fixture.h"
 
@@ -149,6 +151,27 @@ static void test_bound_and_breakdown(void)
     ok(n_sane == N_PLANS, "no negative line, finite time");
 }
 
+/* Stage by stage, the units of the step hold what the memory model counts. */
+static void test_parameters(void)
+{
+    uint32_t n_good = 0, n = 0;
+    for (uint32_t i = 0; i < 300; i++) {
+        struct step_result result;
+        draw(true);
+        if (!simulate(&result))
+            continue;
+        for (uint32_t at = 0; at < c->plan.pp; at++) {
+            double dense, expert;
+            memory_rank_params(&c->setting, &c->plan, c->slots, at, &dense, &expert);
+            const struct held *held = &step->stages[at].held;
+            n++;
+            n_good += fabs(held->params[SHARE_DENSE] - dense) <= 1e-9 * dense &&
+                      fabs(held->params[SHARE_EXPERT] - expert) <= 1e-9 * expert;
+        }
+    }
+    ok(n > 300 && n_good == n, "parameters of %u stages as the memory model has them", n);
+}
+
 /* ---- scaling ------------------------------------------------------------------------------ */
 
 static void times(double *value, double k)
@@ -267,6 +290,7 @@ int main(void)
         return 1;
     random_init(&stream, 20240601, 0);
     test_bound_and_breakdown();
+    test_parameters();
     test_scaling();
     test_monotone();
     step_destroy(step);
