@@ -46,10 +46,8 @@ struct plot_unit plot_unit_of(double largest)
 
 void plot_value(FILE *data, double value, char end)
 {
-    if (isnan(value))
-        fprintf(data, "nan%c", end);
-    else
-        fprintf(data, "%.10g%c", value, end);
+    char number[JSON_NUMBER_BYTES];
+    fprintf(data, "%s%c", isfinite(value) ? json_number_text(value, number) : "nan", end);
 }
 
 /* In single quotes gnuplot substitutes nothing; a quote is doubled. source: gnuplot 5.4 manual,
