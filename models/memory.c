@@ -389,3 +389,13 @@ void memory_judge(const struct setting *setting, const struct ty_plan *plan,
     else if (experts)
         out->imbalance_limit = (double)INFINITY; /* every rank has all experts */
 }
+
+const char *ty_mem_name(enum ty_mem component)
+{
+    static const char *const names[] = {
+#define X(id, name) name,
+        TY_MEM_LIST(X)
+#undef X
+    };
+    return (uint32_t)component < TY_N_MEM ? names[component] : "unknown";
+}

@@ -30,3 +30,13 @@ void parts_add_wait(struct parts *parts, const struct engine *engine, uint32_t l
         }
     }
 }
+
+const char *ty_part_name(enum ty_part part)
+{
+    static const char *const names[] = {
+#define X(id, name) name,
+        TY_PART_LIST(X)
+#undef X
+    };
+    return (uint32_t)part < TY_N_PARTS ? names[part] : "unknown";
+}
