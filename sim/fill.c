@@ -1,31 +1,46 @@
 /* SPDX-License-Identifier: MIT
  *
- * Progressive filling (handbook 6.3), only where rates can change.
+ * Progressive filling (handbook 6.3), only where the solution changes.
  *
  * All bundles rise together: rate = weight * level. A bundle stops at the fill level of its first
- * full link, or at cap / weight.
+ * full link (its bottleneck), or at cap / weight.
  *
- * What stays: let the touched links be those where a flow came, went or changed. Filling proceeds
- * as in the last solution up to the first level at which a touched link filled then or would fill
- * now (the floor). Bundles that stopped below the floor keep their rate; of the others, those
- * connected to a touched link are solved again. Kept rates are never updated by differences, so
- * rounding errors do not add up. */
+ * The level is raised from 0 as if to solve anew, but only the links of a growing `part` are
+ * filled: first the touched links (where a flow came, went or changed); then, at the level where a
+ * bundle first departs from the last solution (it stops earlier, or does not stop where it did),
+ * all its links. Everything outside the part behaves as before: a bundle whose bottleneck is
+ * outside stops at its old level. So the cost is that of what changes, and rates that stay are
+ * kept to the bit, not updated by differences. */
 #include "sim/fluid_state.h"
 
 #include <math.h>
 
-/* Rates closer than this are the same rate: no news for the caller. */
-static const double SAME_RATE_RATIO = 1e-15;
+/* Levels and rates closer than this are the same: rounding must not look like a change. */
+static const double SAME_RATIO = 1e-13;
+
+static bool same(double a, double b)
+{
+    return fabs(a - b) <= SAME_RATIO * b;
+}
 
 /* ---- the heap of candidates ---------------------------------------------------------------- */
 
-static void heap_sift(struct candidate *heap, uint32_t n, uint32_t place)
+static void heap_push(struct fluid *fluid, struct candidate candidate)
 {
-    struct candidate candidate = heap[place];
-    for (;;) {
-        uint32_t child = 2 * place + 1;
-        if (child >= n)
-            break;
+    uint32_t place = fluid->n_heap++;
+    while (place > 0 && candidate.level < fluid->heap[(place - 1) / 2].level) {
+        fluid->heap[place] = fluid->heap[(place - 1) / 2];
+        place = (place - 1) / 2;
+    }
+    fluid->heap[place] = candidate;
+}
+
+/* Puts the candidate in place of the first one. */
+static void heap_replace(struct fluid *fluid, struct candidate candidate)
+{
+    struct candidate *heap = fluid->heap;
+    uint32_t n = fluid->n_heap, place = 0;
+    for (uint32_t child = 1; child < n; child = 2 * place + 1) {
         if (child + 1 < n && heap[child + 1].level < heap[child].level)
             child++;
         if (!(heap[child].level < candidate.level))
@@ -36,215 +51,198 @@ static void heap_sift(struct candidate *heap, uint32_t n, uint32_t place)
     heap[place] = candidate;
 }
 
-static void heap_drop_first(struct fluid *fluid)
+static void heap_drop(struct fluid *fluid)
 {
-    fluid->heap[0] = fluid->heap[--fluid->n_heap];
-    if (fluid->n_heap > 0)
-        heap_sift(fluid->heap, fluid->n_heap, 0);
+    if (--fluid->n_heap > 0)
+        heap_replace(fluid, fluid->heap[fluid->n_heap]);
 }
 
-/* ---- filling one connected part ------------------------------------------------------------ */
+/* ---- filling ------------------------------------------------------------------------------- */
 
-/* The level at which the link would fill if its bundles stop rising at their present levels:
- * capacity = sum of bytes_per_work * n_flows * weight * min(level of the bundle, level). */
-static double fill_level(const struct fluid *fluid, const struct link *link)
+static bool in_part(const struct fluid *fluid, uint32_t link)
 {
-    double level = 0;
-    for (;;) {
-        double residual_bytes_per_s = link->capacity_bytes_per_s, weight = 0;
-        for (uint32_t i = 0; i < link->n_members; i++) {
-            const struct bundle *bundle = &fluid->bundles[link->members[i].bundle];
-            double load = link->members[i].bytes_per_work * bundle->n_flows * bundle->weight;
-            if (bundle->level <= level)
-                residual_bytes_per_s -= load * bundle->level;
-            else
-                weight += load;
-        }
-        if (weight == 0)
-            return INFINITY;
-        if (!(residual_bytes_per_s / weight > level))
-            return level;
-        level = residual_bytes_per_s / weight;
-    }
+    return link != FLUID_NONE && fluid->links[link].visited == fluid->solve;
 }
 
-static double floor_level(const struct fluid *fluid)
-{
-    double floor = INFINITY;
-    for (uint32_t i = 0; i < fluid->n_touched; i++) {
-        const struct link *link = &fluid->links[fluid->touched[i]];
-        floor = fmin(floor, fmin(link->level, fill_level(fluid, link)));
-    }
-    return floor;
-}
-
-static void visit_link(struct fluid *fluid, uint32_t id)
-{
-    if (fluid->links[id].visited == fluid->solve)
-        return;
-    fluid->links[id].visited = fluid->solve;
-    fluid->part_links[fluid->n_part_links++] = id;
-}
-
-static void visit_bundle(struct fluid *fluid, uint32_t id)
+/* Does the bundle still rise at this level, as far as known? */
+static bool rises(struct fluid *fluid, uint32_t id, double level)
 {
     struct bundle *bundle = &fluid->bundles[id];
     if (bundle->visited == fluid->solve)
-        return;
+        return !bundle->fixed;
+    if (bundle->level < level)
+        return false;
     bundle->visited = fluid->solve;
     bundle->fixed = false;
-    fluid->part_bundles[fluid->n_part_bundles++] = id;
-    for (uint32_t i = 0; i < bundle->n_uses; i++)
-        visit_link(fluid, fluid->uses[bundle->first_use + i].link);
+    if (isfinite(bundle->level))
+        heap_push(fluid, (struct candidate){bundle->level, FLUID_NONE, id});
+    return true;
 }
 
-/* Collects what is connected to the link at or above the floor, and charges the links with the
- * rates that stay. returns a level that every bundle reaches (unless its cap is lower). */
-static double gather(struct fluid *fluid, uint32_t first_link, double floor)
+/* The link joins the part at this level. */
+static void enter(struct fluid *fluid, uint32_t id, double level)
 {
-    double least_level = INFINITY;
-    fluid->n_part_links = fluid->n_part_bundles = 0;
-    visit_link(fluid, first_link);
-    for (uint32_t i = 0; i < fluid->n_part_links; i++) {
-        struct link *link = &fluid->links[fluid->part_links[i]];
-        double residual_bytes_per_s = link->capacity_bytes_per_s, weight = 0, all = 0;
-        uint32_t n_unfixed = 0;
-        for (uint32_t j = 0; j < link->n_members; j++) {
-            const struct bundle *bundle = &fluid->bundles[link->members[j].bundle];
-            double load = link->members[j].bytes_per_work * bundle->n_flows;
-            all += load * bundle->weight;
-            if (bundle->level < floor && bundle->rate_work_per_s > 0) {
-                residual_bytes_per_s -= load * bundle->rate_work_per_s;
-                continue;
-            }
+    struct link *link = &fluid->links[id];
+    double residual_bytes_per_s = link->capacity_bytes_per_s, weight = 0;
+    uint32_t n_rising = 0;
+    for (uint32_t i = 0; i < link->n_members; i++) {
+        uint32_t bundle_id = link->members[i].bundle;
+        const struct bundle *bundle = &fluid->bundles[bundle_id];
+        double load = link->members[i].bytes_per_work * bundle->n_flows;
+        if (rises(fluid, bundle_id, level)) {
             weight += load * bundle->weight;
-            n_unfixed++;
-            visit_bundle(fluid, link->members[j].bundle);
+            n_rising++;
+        } else {
+            residual_bytes_per_s -= load * bundle->rate_work_per_s;
         }
-        link->residual_bytes_per_s = residual_bytes_per_s;
-        link->weight = weight;
-        link->n_unfixed = n_unfixed;
-        link->level = INFINITY;
-        least_level = fmin(least_level, link->capacity_bytes_per_s / all);
     }
-    return least_level;
+    link->visited = fluid->solve;
+    link->residual_bytes_per_s = residual_bytes_per_s;
+    link->weight = weight;
+    link->n_rising = n_rising;
+    if (n_rising > 0)
+        heap_push(fluid, (struct candidate){residual_bytes_per_s / weight, id, FLUID_NONE});
 }
 
-static void build_heap(struct fluid *fluid)
+static void enter_all(struct fluid *fluid, const struct bundle *bundle, double level)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < fluid->n_part_links; i++) {
-        uint32_t id = fluid->part_links[i];
-        const struct link *link = &fluid->links[id];
-        if (link->n_unfixed > 0)
-            fluid->heap[n++] =
-                (struct candidate){link->residual_bytes_per_s / link->weight, id, FLUID_NONE};
+    for (uint32_t i = 0; i < bundle->n_uses; i++) {
+        uint32_t link = fluid->uses[bundle->first_use + i].link;
+        if (!in_part(fluid, link))
+            enter(fluid, link, level);
     }
-    for (uint32_t i = 0; i < fluid->n_part_bundles; i++) {
-        uint32_t id = fluid->part_bundles[i];
-        const struct bundle *bundle = &fluid->bundles[id];
-        if (isfinite(bundle->cap_work_per_s))
-            fluid->heap[n++] =
-                (struct candidate){bundle->cap_work_per_s / bundle->weight, FLUID_NONE, id};
-    }
-    fluid->n_heap = n;
-    for (uint32_t i = n / 2; i-- > 0;)
-        heap_sift(fluid->heap, n, i);
 }
 
-static void fix(struct fluid *fluid, struct bundle *bundle, double level, double rate_work_per_s)
+/* Gives the bundle its level and tells its flows. */
+static void settle(struct fluid *fluid, struct bundle *bundle, double level)
 {
-    double n_flows = bundle->n_flows;
+    bundle->level = level;
+    bundle->rate_work_per_s =
+        level < bundle->cap_level ? level * bundle->weight : bundle->cap_work_per_s;
+    for (uint32_t id = bundle->first_flow; id != FLUID_NONE; id = fluid->flows[id].next)
+        fluid_report(fluid, id, bundle->rate_work_per_s);
+}
+
+/* The bundle stops at this level. */
+static void stop(struct fluid *fluid, struct bundle *bundle, double level, uint32_t bottleneck)
+{
+    bool news = bundle->rate_work_per_s == 0 || !same(level, bundle->level);
+    bundle->fixed = true;
+    bundle->bottleneck = bottleneck;
+    if (news)
+        settle(fluid, bundle, level);
     for (uint32_t i = 0; i < bundle->n_uses; i++) {
         const struct use *use = &fluid->uses[bundle->first_use + i];
         struct link *link = &fluid->links[use->link];
-        link->residual_bytes_per_s -= use->bytes_per_work * n_flows * rate_work_per_s;
-        link->weight -= use->bytes_per_work * n_flows * bundle->weight;
-        link->n_unfixed--;
+        double load = use->bytes_per_work * bundle->n_flows;
+        if (link->visited != fluid->solve)
+            continue;
+        link->residual_bytes_per_s -= load * bundle->rate_work_per_s;
+        link->weight -= load * bundle->weight;
+        link->n_rising--;
     }
-    bundle->fixed = true;
-    bundle->level = level;
-    if (bundle->rate_work_per_s == rate_work_per_s)
-        return;
-    bundle->rate_work_per_s = rate_work_per_s;
-    for (uint32_t id = bundle->first_flow; id != FLUID_NONE; id = fluid->flows[id].next)
-        fluid_report(fluid, id, rate_work_per_s);
+    if (news)
+        enter_all(fluid, bundle, level);
 }
 
-static void fill_link(struct fluid *fluid, struct link *link, double level)
+/* A short cut for the commonest case, a bundle that shares none of its links: no heap. returns
+ * false if it does share one. */
+static bool settle_alone(struct fluid *fluid, struct bundle *bundle)
 {
-    link->level = level;
-    for (uint32_t i = 0; i < link->n_members; i++) {
-        struct bundle *bundle = &fluid->bundles[link->members[i].bundle];
-        if (!bundle->fixed)
-            fix(fluid, bundle, level, fmin(level * bundle->weight, bundle->cap_work_per_s));
+    double level = bundle->cap_level;
+    uint32_t bottleneck = FLUID_NONE;
+    for (uint32_t i = 0; i < bundle->n_uses; i++) {
+        const struct use *use = &fluid->uses[bundle->first_use + i];
+        const struct link *link = &fluid->links[use->link];
+        double load = use->bytes_per_work * bundle->n_flows * bundle->weight;
+        if (link->n_members != 1)
+            return false;
+        if (link->capacity_bytes_per_s < level * load) {
+            level = link->capacity_bytes_per_s / load;
+            bottleneck = use->link;
+        }
     }
+    bundle->bottleneck = bottleneck;
+    settle(fluid, bundle, level);
+    return true;
 }
 
 /* The first candidate is a link. Its level in the heap is out of date, but never too high, once
- * bundles on it were fixed: then it is corrected and waits for its turn. returns the level now. */
+ * bundles on it have stopped: then it is corrected and waits for its turn. The level never sinks:
+ * so rounding cannot leave a last bundle a residual of nothing. returns the level now. */
 static double try_link(struct fluid *fluid, double level)
 {
-    struct candidate *first = &fluid->heap[0];
-    struct link *link = &fluid->links[first->link];
-    if (link->n_unfixed == 0) {
-        heap_drop_first(fluid);
+    struct candidate first = fluid->heap[0];
+    struct link *link = &fluid->links[first.link];
+    if (link->n_rising == 0) {
+        heap_drop(fluid);
         return level;
     }
     double now = fmax(level, link->residual_bytes_per_s / link->weight);
-    if (now > first->level) {
-        first->level = now;
-        heap_sift(fluid->heap, fluid->n_heap, 0);
+    if (now > first.level) {
+        first.level = now;
+        heap_replace(fluid, first);
         return level;
     }
-    heap_drop_first(fluid);
-    fill_link(fluid, link, now);
+    heap_drop(fluid);
+    for (uint32_t i = 0; link->n_rising > 0; i++) {
+        struct bundle *bundle = &fluid->bundles[link->members[i].bundle];
+        if (bundle->visited == fluid->solve && !bundle->fixed)
+            stop(fluid, bundle, now, first.link);
+    }
     return now;
 }
 
-/* Raises the level from one candidate to the next. It never sinks: so rounding cannot leave a last
- * bundle a residual of nothing. */
-static void fill(struct fluid *fluid, double level)
+/* The first candidate is a bundle at its cap or where it stopped in the last solution. If its
+ * bottleneck then is in the part now, that link decides: the bundle waits a little, in case the
+ * link fills at the same level but for rounding, then rises on. returns the level now. */
+static double try_bundle(struct fluid *fluid, double level)
 {
-    while (fluid->n_heap > 0) {
-        struct candidate first = fluid->heap[0];
-        if (first.link != FLUID_NONE) {
-            level = try_link(fluid, level);
-            continue;
-        }
-        struct bundle *bundle = &fluid->bundles[first.bundle];
-        heap_drop_first(fluid);
-        if (bundle->fixed)
-            continue;
-        level = fmax(level, first.level);
-        fix(fluid, bundle, first.level, bundle->cap_work_per_s);
+    struct candidate first = fluid->heap[0];
+    struct bundle *bundle = &fluid->bundles[first.bundle];
+    if (bundle->fixed) {
+        heap_drop(fluid);
+        return level;
     }
-}
-
-static void solve_part(struct fluid *fluid, uint32_t first_link, double floor)
-{
-    double least_level = gather(fluid, first_link, floor);
-    build_heap(fluid);
-    fill(fluid, isfinite(floor) ? fmax(floor, least_level) : least_level);
+    level = fmax(level, first.level);
+    if (first.level >= bundle->cap_level) {
+        heap_drop(fluid);
+        stop(fluid, bundle, bundle->cap_level, FLUID_NONE);
+    } else if (!in_part(fluid, bundle->bottleneck)) {
+        heap_drop(fluid);
+        stop(fluid, bundle, bundle->level, bundle->bottleneck);
+    } else if (first.level == bundle->level) {
+        first.level *= 1 + SAME_RATIO;
+        heap_replace(fluid, first);
+    } else {
+        heap_drop(fluid);
+        enter_all(fluid, bundle, level);
+        if (isfinite(bundle->cap_level))
+            heap_push(fluid, (struct candidate){bundle->cap_level, FLUID_NONE, first.bundle});
+    }
+    return level;
 }
 
 void fluid_fill_touched(struct fluid *fluid)
 {
-    double floor = floor_level(fluid);
+    double level = 0;
     fluid->solve++;
     for (uint32_t i = 0; i < fluid->n_touched; i++) {
         struct link *link = &fluid->links[fluid->touched[i]];
         link->touched = false;
-        if (link->visited != fluid->solve)
-            solve_part(fluid, fluid->touched[i], floor);
+        if (link->n_members != 1 || !settle_alone(fluid, &fluid->bundles[link->members[0].bundle]))
+            enter(fluid, fluid->touched[i], 0);
     }
     fluid->n_touched = 0;
+    while (fluid->n_heap > 0)
+        level =
+            fluid->heap[0].link != FLUID_NONE ? try_link(fluid, level) : try_bundle(fluid, level);
 }
 
 void fluid_report(struct fluid *fluid, uint32_t id, double rate_work_per_s)
 {
     struct flow *flow = &fluid->flows[id];
-    if (fabs(flow->rate_work_per_s - rate_work_per_s) <= SAME_RATE_RATIO * rate_work_per_s)
+    if (same(flow->rate_work_per_s, rate_work_per_s))
         return;
     flow->rate_work_per_s = rate_work_per_s;
     if (!flow->changed)

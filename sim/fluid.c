@@ -68,8 +68,7 @@ static bool add_bundle(struct fluid *fluid, struct route *route, uint32_t *id)
     uint32_t first_use = copy ? fluid->n_uses : route->first_use;
     size_t n_bundles = (size_t)fluid->n_bundles + 1;
     if ((copy && !GROW(fluid, uses, (size_t)first_use + route->n_uses)) ||
-        !GROW(fluid, bundles, n_bundles) || !GROW(fluid, part_bundles, n_bundles) ||
-        !GROW(fluid, heap, n_bundles + fluid->n_links) ||
+        !GROW(fluid, bundles, n_bundles) || !GROW(fluid, heap, n_bundles + fluid->n_links) ||
         !reserve_members(fluid, route->first_use, route->n_uses))
         return false;
     for (uint32_t i = 0; copy && i < route->n_uses; i++)
@@ -102,6 +101,7 @@ static bool find_bundle(struct fluid *fluid, struct route *route, double cap_wor
         return false;
     fluid->bundles[empty].cap_work_per_s = cap_work_per_s;
     fluid->bundles[empty].weight = weight;
+    fluid->bundles[empty].cap_level = cap_work_per_s / weight;
     *found = empty;
     return true;
 }
@@ -124,8 +124,9 @@ static bool join_bundle(struct fluid *fluid, uint32_t flow_id, double cap_work_p
     if (flow->next != FLUID_NONE)
         fluid->flows[flow->next].previous = flow_id;
     bundle->first_flow = flow_id;
-    bundle->level = cap_work_per_s / weight;
+    bundle->level = bundle->cap_level;
     bundle->rate_work_per_s = 0;
+    bundle->bottleneck = FLUID_NONE;
     touch(fluid, bundle);
     if (bundle->n_uses == 0)
         fluid_report(fluid, flow_id, cap_work_per_s);
@@ -185,8 +186,6 @@ void fluid_destroy(struct fluid *fluid)
     FREE(fluid, flows);
     FREE(fluid, touched);
     FREE(fluid, changed);
-    FREE(fluid, part_links);
-    FREE(fluid, part_bundles);
     FREE(fluid, heap);
     allocator.release(allocator.user, fluid, sizeof *fluid);
 }
@@ -206,12 +205,11 @@ ty_status fluid_add_link(struct fluid *fluid, double capacity_bytes_per_s, bool 
         return TY_ERR_RANGE;
     size_t need = (size_t)fluid->n_links + 1;
     if (need > FLUID_NONE - 1 || !GROW(fluid, links, need) || !GROW(fluid, touched, need) ||
-        !GROW(fluid, part_links, need) || !GROW(fluid, heap, need + fluid->n_bundles))
+        !GROW(fluid, heap, need + fluid->n_bundles))
         return TY_ERR_NOMEM;
     *link = fluid->n_links++;
     struct link *fresh = &fluid->links[*link];
     *fresh = (struct link){.capacity_bytes_per_s = capacity_bytes_per_s,
-                           .level = INFINITY,
                            .members = fresh->members,
                            .member_capacity = fresh->member_capacity,
                            .shared = shared};

@@ -25,14 +25,15 @@ struct member { /* a bundle with flows that crosses the link */
 
 struct link {
     double capacity_bytes_per_s;
-    double level; /* at which it became full and stopped a bundle; INFINITY: never */
-    double residual_bytes_per_s, weight; /* while filling; weight: bytes/s per unit of level */
+    /* While filling: what the bundles that stopped leave; bytes/s per unit of level of those that
+     * rise; their number; the last solve whose part it joined. */
+    double residual_bytes_per_s, weight;
+    uint32_t n_rising;
+    uint64_t visited;
     struct member *members;
     size_t member_capacity;
     uint32_t n_members, n_reserved; /* n_reserved: bundles that could become members */
-    uint32_t n_unfixed;             /* while filling: members that still rise */
     bool shared, touched;
-    uint64_t visited; /* the last solve that gathered it */
 };
 
 struct route {
@@ -43,13 +44,15 @@ struct route {
 
 struct bundle {
     double weight, cap_work_per_s; /* of one flow; the cap includes the route's */
-    double level;                  /* where it stopped; not yet solved: cap / weight */
-    double rate_work_per_s;        /* of one flow; 0: not yet solved */
-    uint64_t visited;
+    double cap_level;              /* cap / weight */
+    double level;                  /* where it stopped; not solved yet: cap_level */
+    double rate_work_per_s;        /* of one flow; 0: not solved yet */
+    uint64_t visited;              /* the last solve that looked at it */
+    uint32_t bottleneck;           /* the link that stopped it; FLUID_NONE: its cap */
     uint32_t n_flows, first_flow;
     uint32_t first_use, n_uses;
     uint32_t next; /* of the route */
-    bool fixed;    /* false while it still rises */
+    bool fixed;    /* in this solve: it has stopped */
 };
 
 struct flow {
@@ -79,8 +82,6 @@ struct fluid {
     ARRAY(struct flow, flows);
     ARRAY(uint32_t, touched);      /* links */
     ARRAY(uint32_t, changed);      /* flows */
-    ARRAY(uint32_t, part_links);   /* the part of the network being solved */
-    ARRAY(uint32_t, part_bundles); /* ... */
     ARRAY(struct candidate, heap); /* binary, lowest level first */
     bool reported;                 /* the list of changed flows was given out */
     uint64_t solve;                /* number of this solve */
