@@ -10,6 +10,16 @@
 
 #include <string.h>
 
+/* Copies what fits, in whole UTF-8 characters. */
+static void copy_cut(char *out, size_t bytes, const char *text, size_t length)
+{
+    if (length >= bytes)
+        for (length = bytes - 1; length > 0 && (text[length] & 0xc0) == 0x80;)
+            length--;
+    memcpy(out, text, length);
+    out[length] = '\0';
+}
+
 /* "a/llama/config.json" -> "llama", "a/x.json" -> "x". */
 static void name_of_path(const char *path, char *out, size_t bytes)
 {
@@ -20,7 +30,7 @@ static void name_of_path(const char *path, char *out, size_t bytes)
         end -= 7;
     for (start = end; start > path && start[-1] != '/'; start--)
         ;
-    text_format(out, bytes, "%.*s", (int)(end - start), start);
+    copy_cut(out, bytes, start, (size_t)(end - start));
 }
 
 /* Text of a key, cut to fit; nothing when it is absent or no text. */
@@ -29,7 +39,7 @@ static void copy_remark(const struct json_at *top, const char *key, char *out, s
     struct json_at at;
     const char *text;
     if (json_find(top, key, &at) && json_get_text(&at, &text, NULL) == TY_OK)
-        text_format(out, bytes, "%s", text);
+        copy_cut(out, bytes, text, strlen(text));
 }
 
 static ty_status read_document(const struct json_document *document, const char *origin,

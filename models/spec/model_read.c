@@ -169,7 +169,9 @@ static ty_status read_as(const struct json_at *object, const struct family *fami
 {
     struct config config;
     struct draft draft = {.model = model};
-    struct ty_layer_kind base = {.n_norms = family->n_norms};
+    struct ty_layer_kind base;
+    memset(&base, 0, sizeof base);
+    base.n_norms = family->n_norms;
     config_open(&config, object, error);
     ty_init(TY_KIND_MODEL, model);
     refuse_strangers(&config, family);
