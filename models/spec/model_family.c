@@ -9,7 +9,6 @@
 
 #include "sim/error.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- what single families do ------------------------------------------------------------- */
@@ -224,120 +223,6 @@ static void phi_base(struct config *config, struct ty_model *model, struct ty_la
         kind->qk_norm = TY_QK_NORM_PER_HEAD;
 }
 
-/* ---- searched architectures (Nemotron NAS) ------------------------------------------------ */
-
-/* Refuses what a block may hold beyond a plain, a narrower or an absent branch. */
-static void refuse_block(struct config *config, const struct json_at *branch)
-{
-    static const char *const names[] = {"replace_with_linear",
-                                        "sparsify",
-                                        "num_sink_tokens",
-                                        "unshifted_sink",
-                                        "mamba",
-                                        "moe",
-                                        "llama4"};
-    for (size_t i = 0; i < sizeof names / sizeof *names && config->status == TY_OK; i++) {
-        struct json_at at;
-        bool on = true;
-        if (!json_find(branch, names[i], &at))
-            continue;
-        if (json_type_of(&at) == JSON_BOOL)
-            config->status = json_get_bool(&at, &on, config->error);
-        if (on && config->status == TY_OK)
-            config->status = json_refuse(&at, TY_ERR_UNSUPPORTED, config->error,
-                                         "is set; such blocks are not modelled");
-    }
-}
-
-/* One branch of a block; false: the layer lacks it. */
-static bool block_branch(struct config *config, const struct json_at *block, const char *name,
-                         struct json_at *branch)
-{
-    struct json_at at;
-    bool absent = false;
-    if (config->status != TY_OK)
-        return false;
-    if (!json_find(block, name, branch)) {
-        config->status = json_missing(block, name, config->error);
-        return false;
-    }
-    config->status = json_want(branch, JSON_OBJECT, config->error);
-    if (config->status == TY_OK && json_find(branch, "no_op", &at))
-        config->status = json_get_bool(&at, &absent, config->error);
-    refuse_block(config, branch);
-    return config->status == TY_OK && !absent;
-}
-
-static void block_attention(struct config *config, const struct json_at *branch,
-                            struct ty_layer_kind *kind)
-{
-    struct json_at at;
-    uint32_t group = 1;
-    if (!json_find(branch, "n_heads_in_group", &at))
-        config->status = json_missing(branch, "n_heads_in_group", config->error);
-    else
-        config->status = json_get_u32(&at, 1, kind->n_heads, &group, config->error);
-    if (config->status == TY_OK && kind->n_heads % group != 0)
-        config->status = json_refuse(&at, TY_ERR_INPUT, config->error,
-                                     "is %u; it must divide %u heads", group, kind->n_heads);
-    kind->n_kv_heads = kind->n_heads / group;
-    if (config->status == TY_OK && json_find(branch, "window_length", &at))
-        config->status = json_get_u32(&at, 1, 1073741824, &kind->window_tokens, config->error);
-}
-
-/* MLP of int(2 mult h / 3), rounded up to a multiple of 256 (DeciLM modelling code). */
-static void block_ffn(struct config *config, const struct json_at *branch, uint32_t hidden,
-                      struct ty_layer_kind *kind)
-{
-    struct json_at at;
-    double mult = 1.0;
-    if (json_find(branch, "intermediate_size", &at)) {
-        config->status = json_get_u32(&at, 1, 16777216, &kind->ffn, config->error);
-        return;
-    }
-    if (!json_find(branch, "ffn_mult", &at)) {
-        config->status = json_missing(branch, "ffn_mult", config->error);
-        return;
-    }
-    config->status = json_get_double(&at, 1e-3, 16.0, &mult, config->error);
-    kind->ffn = 256 * (uint32_t)ceil(floor(2.0 * mult * hidden / 3.0) / 256.0);
-}
-
-static void nas_block(struct config *config, const struct json_at *block, uint32_t hidden,
-                      struct ty_layer_kind *kind)
-{
-    struct json_at branch;
-    if (block_branch(config, block, "attention", &branch)) {
-        block_attention(config, &branch, kind);
-    } else {
-        kind->attention = TY_ATTENTION_NONE;
-        kind->n_heads = kind->n_kv_heads = kind->head_dim = 0;
-        kind->n_norms--;
-    }
-    if (block_branch(config, block, "ffn", &branch)) {
-        block_ffn(config, &branch, hidden, kind);
-    } else {
-        kind->mlp = TY_MLP_NONE;
-        kind->gated = false;
-        kind->ffn = 0;
-        kind->n_norms--;
-    }
-}
-
-static void nas_layers(struct config *config, struct draft *draft)
-{
-    struct json_at blocks, block = {0};
-    if (!config_find(config, "block_configs", &blocks)) {
-        config_missing(config, "block_configs");
-        return;
-    }
-    if (json_size(&blocks) != draft->model->n_layers)
-        config_refuse(config, TY_ERR_INPUT, "block_configs", "describes %u layers of %u",
-                      json_size(&blocks), draft->model->n_layers);
-    while (config->status == TY_OK && json_next(&blocks, &block))
-        nas_block(config, &block, draft->model->hidden, &draft->layers[block.index]);
-}
-
 /* ---- the table --------------------------------------------------------------------------- */
 
 #define RMS         TY_NORM_RMS
@@ -345,14 +230,16 @@ static void nas_layers(struct config *config, struct draft *draft)
 #define LN_NO_BIAS  TY_NORM_LAYER_NO_BIAS
 #define ALL_BIASES  (QKV_BIAS | OUT_BIAS | MLP_BIAS)
 #define BIAS_KEYS   (BIAS_KEY | OUT_KEY)
-#define NO_WINDOWS  WINDOWS_NONE, 0
+#define NO_WINDOWS  WINDOWS_NONE, 0, 0
 #define NO_EXPERTS  EXPERTS_NONE, 0
 #define ALL_EXPERTS EXPERTS_ALL, 0
 
 /* clang-format off */
 static const struct family families[] = {
-    /* model_type, class, traits, norm, norms, head_dim, windows, experts, base, layers */
-    {"llama", "LlamaForCausalLM", GATED | BIAS_KEYS, RMS, 2, 0, NO_WINDOWS, NO_EXPERTS, NULL, NULL},
+    /* model_type, class, traits, norm, norms, head_dim, windows, experts,
+     * base, layers */
+    {"llama", "LlamaForCausalLM", GATED | BIAS_KEYS, RMS, 2, 0, NO_WINDOWS, NO_EXPERTS, NULL,
+     NULL},
     {"Yi", "YiForCausalLM", GATED, RMS, 2, 0, NO_WINDOWS, NO_EXPERTS, NULL, NULL},
     {"baichuan", "BaichuanForCausalLM", GATED, RMS, 2, 0, NO_WINDOWS, NO_EXPERTS, NULL, NULL},
     {"granite", "GraniteForCausalLM", GATED | BIAS_KEYS, RMS, 2, 0, NO_WINDOWS, NO_EXPERTS, NULL,
@@ -361,29 +248,30 @@ static const struct family families[] = {
      NO_EXPERTS, internlm_base, NULL},
     {"internlm2", "InternLM2ForCausalLM", GATED, RMS, 2, 0, NO_WINDOWS, NO_EXPERTS, internlm_base,
      NULL},
-    {"mistral", "MistralForCausalLM", GATED, RMS, 2, 0, WINDOWS_ALL, 4096, NO_EXPERTS, NULL, NULL},
-    {"mixtral", "MixtralForCausalLM", GATED | FFN_IS_EXPERT, RMS, 2, 0, WINDOWS_ALL, 0, ALL_EXPERTS,
-     NULL, NULL},
+    {"mistral", "MistralForCausalLM", GATED, RMS, 2, 0, WINDOWS_ALL, 4096, 0, NO_EXPERTS, NULL,
+     NULL},
+    {"mixtral", "MixtralForCausalLM", GATED | FFN_IS_EXPERT, RMS, 2, 0, WINDOWS_ALL, 0, 0,
+     ALL_EXPERTS, NULL, NULL},
     {"qwen", "QWenLMHeadModel", GATED | QKV_BIAS, RMS, 2, 0, NO_WINDOWS, NO_EXPERTS, qwen_base,
      NULL},
-    {"qwen2", "Qwen2ForCausalLM", GATED | QKV_BIAS, RMS, 2, 0, WINDOWS_ABOVE, 0, NO_EXPERTS, NULL,
-     NULL},
-    {"qwen2_moe", "Qwen2MoeForCausalLM", GATED | QKV_BIAS, RMS, 2, 0, WINDOWS_ABOVE, 0,
+    {"qwen2", "Qwen2ForCausalLM", GATED | QKV_BIAS, RMS, 2, 0, WINDOWS_ABOVE, 4096, 0, NO_EXPERTS,
+     NULL, NULL},
+    {"qwen2_moe", "Qwen2MoeForCausalLM", GATED | QKV_BIAS, RMS, 2, 0, WINDOWS_ABOVE, 4096, 0,
      EXPERTS_STEP, 0, qwen2_moe_base, NULL},
-    {"qwen3", "Qwen3ForCausalLM", GATED | BIAS_KEYS | QK_HEAD, RMS, 2, 128, WINDOWS_ABOVE, 0,
+    {"qwen3", "Qwen3ForCausalLM", GATED | BIAS_KEYS | QK_HEAD, RMS, 2, 128, WINDOWS_ABOVE, 4096, 0,
      NO_EXPERTS, NULL, NULL},
-    {"qwen3_moe", "Qwen3MoeForCausalLM", GATED | BIAS_KEYS | QK_HEAD, RMS, 2, 0, WINDOWS_ABOVE, 0,
-     EXPERTS_STEP, 0, NULL, NULL},
+    {"qwen3_moe", "Qwen3MoeForCausalLM", GATED | BIAS_KEYS | QK_HEAD, RMS, 2, 0, WINDOWS_ABOVE,
+     4096, 0, EXPERTS_STEP, 0, NULL, NULL},
     {"gemma", "GemmaForCausalLM", GATED | TIED | BIAS_KEYS, RMS, 2, 256, NO_WINDOWS, NO_EXPERTS,
      NULL, NULL},
-    {"gemma2", "Gemma2ForCausalLM", GATED | TIED | BIAS_KEYS, RMS, 4, 256, WINDOWS_PERIOD, 2,
+    {"gemma2", "Gemma2ForCausalLM", GATED | TIED | BIAS_KEYS, RMS, 4, 256, WINDOWS_PERIOD, 4096, 2,
      NO_EXPERTS, NULL, NULL},
-    {"gemma3", "Gemma3ForCausalLM", GATED | TIED | BIAS_KEYS | QK_HEAD, RMS, 4, 256, WINDOWS_PERIOD,
-     6, NO_EXPERTS, NULL, NULL},
+    {"gemma3", "Gemma3ForCausalLM", GATED | TIED | BIAS_KEYS | QK_HEAD, RMS, 4, 256,
+     WINDOWS_PERIOD, 4096, 6, NO_EXPERTS, NULL, NULL},
     {"phi", "PhiForCausalLM", ALL_BIASES | HEAD_BIAS, LN, 1, 0, NO_WINDOWS, NO_EXPERTS, phi_base,
      NULL},
-    {"phi3", "Phi3ForCausalLM", GATED, RMS, 2, 0, WINDOWS_ALL, 0, NO_EXPERTS, NULL, NULL},
-    {"phimoe", "PhiMoEForCausalLM", GATED | BIAS_KEYS | FFN_IS_EXPERT, LN, 2, 0, WINDOWS_ALL, 0,
+    {"phi3", "Phi3ForCausalLM", GATED, RMS, 2, 0, WINDOWS_ALL, 0, 0, NO_EXPERTS, NULL, NULL},
+    {"phimoe", "PhiMoEForCausalLM", GATED | BIAS_KEYS | FFN_IS_EXPERT, LN, 2, 0, WINDOWS_ALL, 0, 0,
      ALL_EXPERTS, NULL, NULL},
     {"gpt2", "GPT2LMHeadModel", TIED | ALL_BIASES | FFN_4H | POSITIONS, LN, 2, 0, NO_WINDOWS,
      NO_EXPERTS, NULL, NULL},
@@ -399,20 +287,20 @@ static const struct family families[] = {
      bloom_base, NULL},
     {"falcon", "FalconForCausalLM", TIED | FFN_4H, LN, 2, 0, NO_WINDOWS, NO_EXPERTS, falcon_base,
      NULL},
-    {"mpt", "MPTForCausalLM", TIED | FFN_4H | POSITIONS, LN, 2, 0, NO_WINDOWS, NO_EXPERTS, mpt_base,
-     NULL},
-    {"starcoder2", "Starcoder2ForCausalLM", TIED | ALL_BIASES, LN, 2, 0, WINDOWS_ALL, 0, NO_EXPERTS,
-     starcoder2_base, NULL},
+    {"mpt", "MPTForCausalLM", TIED | FFN_4H | POSITIONS, LN, 2, 0, NO_WINDOWS, NO_EXPERTS,
+     mpt_base, NULL},
+    {"starcoder2", "Starcoder2ForCausalLM", TIED | ALL_BIASES, LN, 2, 0, WINDOWS_ALL, 0, 0,
+     NO_EXPERTS, starcoder2_base, NULL},
     {"stablelm", "StableLmForCausalLM", GATED, LN, 2, 0, NO_WINDOWS, NO_EXPERTS, stablelm_base,
      NULL},
     {"nemotron", "NemotronForCausalLM", BIAS_KEYS, LN, 2, 0, NO_WINDOWS, NO_EXPERTS, NULL, NULL},
     {"nemotron-nas", "DeciLMForCausalLM", GATED | BIAS_KEYS | FFN_4H, RMS, 2, 0, NO_WINDOWS,
-     NO_EXPERTS, NULL, nas_layers},
+     NO_EXPERTS, NULL, layers_from_blocks},
     {"chatglm", "ChatGLMModel", GATED, RMS, 2, 0, NO_WINDOWS, NO_EXPERTS, chatglm_base, NULL},
     {"cohere", "CohereForCausalLM", GATED | TIED | BIAS_KEYS, LN_NO_BIAS, 1, 0, NO_WINDOWS,
      NO_EXPERTS, cohere_base, NULL},
-    {"cohere2", "Cohere2ForCausalLM", GATED | TIED | BIAS_KEYS, LN_NO_BIAS, 1, 0, WINDOWS_PERIOD, 4,
-     NO_EXPERTS, cohere_base, NULL},
+    {"cohere2", "Cohere2ForCausalLM", GATED | TIED | BIAS_KEYS, LN_NO_BIAS, 1, 0, WINDOWS_PERIOD,
+     4096, 4, NO_EXPERTS, cohere_base, NULL},
     {"dbrx", "DbrxForCausalLM", GATED | FFN_IS_EXPERT, LN_NO_BIAS, 2, 0, NO_WINDOWS, ALL_EXPERTS,
      NULL, NULL},
     {"deepseek", "DeepseekForCausalLM", GATED | BIAS_KEYS, RMS, 2, 0, NO_WINDOWS, EXPERTS_FROM, 0,
@@ -426,14 +314,14 @@ static const struct family families[] = {
     {"glm4_moe", "Glm4MoeForCausalLM", GATED | BIAS_KEY, RMS, 2, 0, NO_WINDOWS, EXPERTS_FROM, 1,
      deepseek_base, NULL},
     {"gpt_oss", "GptOssForCausalLM", GATED | QKV_BIAS | OUT_BIAS | BIAS_KEYS | FFN_IS_EXPERT, RMS,
-     2, 64, WINDOWS_PERIOD, 2, ALL_EXPERTS, gpt_oss_base, NULL},
+     2, 64, WINDOWS_PERIOD, 128, 2, ALL_EXPERTS, gpt_oss_base, NULL},
     {"minimax_m2", "MiniMaxM2ForCausalLM", GATED | QK_FULL | FFN_IS_EXPERT, RMS, 2, 0, NO_WINDOWS,
      ALL_EXPERTS, minimax_m2_base, NULL},
     {"olmo2", "Olmo2ForCausalLM", GATED | BIAS_KEYS | QK_FULL, RMS, 2, 0, NO_WINDOWS, NO_EXPERTS,
      NULL, NULL},
     {"olmoe", "OlmoeForCausalLM", GATED | BIAS_KEYS | QK_FULL | FFN_IS_EXPERT, RMS, 2, 0,
      NO_WINDOWS, ALL_EXPERTS, NULL, NULL},
-    {"llama4", "Llama4ForCausalLM", GATED | BIAS_KEYS, RMS, 2, 0, WINDOWS_PERIOD, 4,
+    {"llama4", "Llama4ForCausalLM", GATED | BIAS_KEYS, RMS, 2, 0, WINDOWS_PERIOD, 8192, 4,
      EXPERTS_INTERLEAVED, 0, llama4_base, NULL},
     {"grok-1", "Grok1ModelForCausalLM", GATED | TIED | FFN_IS_EXPERT, RMS, 4, 0, NO_WINDOWS,
      ALL_EXPERTS, NULL, NULL},

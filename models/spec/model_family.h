@@ -55,7 +55,8 @@ struct family {
     uint32_t n_norms;
     uint32_t head_dim; /* the default when it is not hidden / heads; 0: it is */
     enum windows windows;
-    uint32_t window; /* the default window, or the default period */
+    uint32_t window; /* the size when the config names none */
+    uint32_t period; /* WINDOWS_PERIOD: the default n */
     enum experts experts;
     uint32_t first_k;
     /* What the columns cannot say; NULL: nothing. base: before the layers are spelled out. */
@@ -70,6 +71,9 @@ const struct family *family_by_architecture(const char *architecture);
 void family_list(char *out, size_t bytes);
 /* The nearest model_type, for "did you mean". */
 const char *family_nearest(const char *model_type);
+
+/* model_nas.c: layers of a searched architecture. */
+void layers_from_blocks(struct config *config, struct draft *draft);
 
 /* model_layers.c: gives layers their experts and windows; turns a draft into kinds. */
 void layers_place(struct config *config, const struct family *family, struct draft *draft);

@@ -143,33 +143,38 @@ static uint32_t window_period(struct config *config, const struct family *family
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (config_find(config, names[i], &at))
             return config_need_count(config, names[i]);
-    return family->window;
+    return family->period;
+}
+
+/* Size of the windows; 0: none, or switched off. A key that is null means none. */
+static uint32_t window_size(struct config *config, const struct family *family, bool chunked)
+{
+    const char *name = chunked ? "attention_chunk_size" : "sliding_window";
+    const uint32_t absent = config_has(config, name) ? 0 : family->window;
+    struct json_at at;
+    if (!config_flag(config, "use_sliding_window", family->windows != WINDOWS_ABOVE))
+        return 0;
+    if (chunked)
+        return config_count(config, name, absent);
+    if (family->windows == WINDOWS_NONE && !config_find(config, "layer_types", &at))
+        return 0;
+    return config_size(config, KEY_WINDOW, absent);
 }
 
 static void place_windows(struct config *config, const struct family *family, struct draft *draft)
 {
     const bool chunked = family->experts == EXPERTS_INTERLEAVED;
-    const bool all = family->windows == WINDOWS_ALL;
-    struct json_at types, at;
-    uint32_t window = 0;
-    if (chunked)
-        window = config_count(config, "attention_chunk_size", 8192);
-    else if (family->windows != WINDOWS_NONE || config_find(config, "layer_types", &at))
-        window = config_size(config, KEY_WINDOW,
-                             all && !config_has(config, "sliding_window") ? family->window : 0);
-    if (!config_flag(config, "use_sliding_window", family->windows != WINDOWS_ABOVE))
-        window = 0;
+    const uint32_t window = window_size(config, family, chunked);
+    const uint32_t period = window_period(config, family);
+    const uint32_t above = config_count(config, "max_window_layers", 28); /* class default */
+    struct json_at types;
     if (config->status != TY_OK)
         return;
     if (config_find(config, "layer_types", &types)) {
         windows_by_type(config, &types, window, draft);
         return;
     }
-    if (window == 0)
-        return;
-    const uint32_t period = window_period(config, family);
-    const uint32_t above = config_count(config, "max_window_layers", 0);
-    for (uint32_t i = 0; i < draft->model->n_layers; i++) {
+    for (uint32_t i = 0; window > 0 && i < draft->model->n_layers; i++) {
         if (!has_window(family->windows, i, period, above))
             continue;
         draft->layers[i].window_tokens = window;
