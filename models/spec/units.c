@@ -214,11 +214,11 @@ const char *quantity_write(double value, enum ty_unit unit, char out[QUANTITY_BY
     return out;
 }
 
-/* Whole in binary units, or not whole in decimal ones: most memory figures are. */
+/* Four digits in decimal units would not be the whole truth: most memory figures are binary. */
 static bool prefers_binary(double bytes)
 {
-    double gib = bytes / 0x1p30, gb = bytes / 1e9;
-    return bytes >= 1024.0 && (gib == floor(gib) || gb != floor(gb));
+    double thousandths = bytes / prefixes[best_prefix(bytes, LARGE)].factor * 1e3;
+    return bytes >= 1024.0 && thousandths != floor(thousandths);
 }
 
 static const char *bytes_text(double bytes, char *out, size_t size)
@@ -242,7 +242,9 @@ const char *ty_quantity_text(double value, enum ty_unit unit, char *out, size_t 
     if (unit == TY_UNIT_BYTES && prefers_binary(size))
         return bytes_text(value, out, bytes);
     size_t p = size > 0.0 ? best_prefix(size, classes & (LARGE | SMALL)) : 0;
-    text_format(out, bytes, "%.4g%s%s%s", value / prefixes[p].factor * prefixes[p].divisor,
-                base[0] ? " " : "", prefixes[p].text, base);
+    double shown = value / prefixes[p].factor * prefixes[p].divisor;
+    bool count = unit_is_bare(unit) && size < 1e15 && size == floor(size);
+    text_format(out, bytes, count ? "%.0f%s%s%s" : "%.4g%s%s%s", shown, base[0] ? " " : "",
+                prefixes[p].text, base);
     return out;
 }
