@@ -11,24 +11,27 @@
  */
 #include "models/grid.h"
 
-#include <string.h>
-
 /* ---- order and strides ------------------------------------------------------------------- */
 
-static bool read_axis(const char **text, enum axis *axis)
+/* The axis a name like "cp" stands for; N_AXES: none. */
+static enum axis axis_named(const char *name)
 {
-    static const struct {
-        char name[3];
-        enum axis axis;
-    } names[] = {
-        {"tp", AXIS_TP}, {"cp", AXIS_CP}, {"ep", AXIS_EP}, {"dp", AXIS_DP}, {"pp", AXIS_PP}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strncmp(*text, names[i].name, 2) == 0) {
-            *axis = names[i].axis;
-            *text += 2;
-            return true;
-        }
-    return false;
+    if (name[0] == '\0' || name[1] != 'p')
+        return N_AXES;
+    switch (name[0]) {
+    case 't':
+        return AXIS_TP;
+    case 'c':
+        return AXIS_CP;
+    case 'e':
+        return AXIS_EP;
+    case 'd':
+        return AXIS_DP;
+    case 'p':
+        return AXIS_PP;
+    default:
+        return N_AXES;
+    }
 }
 
 bool grid_order(const char *order, bool expert, enum axis axes[4])
@@ -38,12 +41,13 @@ bool grid_order(const char *order, bool expert, enum axis axes[4])
     const enum axis absent = expert ? AXIS_CP : AXIS_EP;
     uint32_t seen = 0, n = 0;
     for (uint32_t i = 0; i < 5; i++) {
-        enum axis axis;
-        if ((i > 0 && *order++ != '-') || !read_axis(&order, &axis) || seen & 1u << axis)
+        if (i > 0 && *order++ != '-')
             return false;
-        if (i == 0 && axis != AXIS_TP)
+        const enum axis axis = axis_named(order);
+        if (axis == N_AXES || seen & 1u << axis || (i == 0 && axis != AXIS_TP))
             return false;
         seen |= 1u << axis;
+        order += 2;
         if (axis != absent)
             axes[n++] = expert ? in_expert_view[axis] : axis;
     }
