@@ -45,6 +45,9 @@ FORMATTED := $(wildcard include/*.h */*.c */*.h models/spec/*.[ch] tests/*/*.c)
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 CORE_OBJ = $(call obj,$(CORE_SRC))
 TOOLS_OBJ = $(call obj,$(TOOLS_SRC)) $(B)/obj/builtin.o
+# Internal helpers of the core that the tools library needs too. Hidden symbols do not cross a
+# library's border, so each library carries its copy; they hold no data.
+COMMON_OBJ = $(call obj,sim/error.c models/fields_use.c search/parallel.c)
 CLI_OBJ = $(call obj,$(CLI_SRC))
 TESTS = $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
 BENCHES = $(patsubst tests/bench/%.c,$(B)/bench/%,$(BENCH_SRC))
@@ -119,7 +122,7 @@ $(CORE_A): $(CORE_OBJ)
 	ld -r -o $(B)/core.o $^
 	objcopy --localize-hidden $(B)/core.o
 	rm -f $@; ar rcs $@ $(B)/core.o
-$(TOOLS_A): $(TOOLS_OBJ)
+$(TOOLS_A): $(TOOLS_OBJ) $(COMMON_OBJ)
 	ld -r -o $(B)/tools.o $^
 	objcopy --localize-hidden $(B)/tools.o
 	rm -f $@; ar rcs $@ $(B)/tools.o
@@ -129,8 +132,8 @@ comma := ,
 SO_FLAGS = -shared -Wl,-soname,$(@F),--version-script,trainyard.map$(if $(SANITIZE),,$(comma)--no-undefined)
 $(CORE_SO): $(CORE_OBJ) trainyard.map
 	$(LINK) $(SO_FLAGS) -o $@ $(CORE_OBJ) $(CORE_LIBS)
-$(TOOLS_SO): $(TOOLS_OBJ) $(CORE_SO) trainyard.map
-	$(LINK) $(SO_FLAGS) -o $@ $(TOOLS_OBJ) $(CORE_SO) $(TOOLS_LIBS)
+$(TOOLS_SO): $(TOOLS_OBJ) $(COMMON_OBJ) $(CORE_SO) trainyard.map
+	$(LINK) $(SO_FLAGS) -o $@ $(TOOLS_OBJ) $(COMMON_OBJ) $(CORE_SO) $(TOOLS_LIBS)
 $(B)/libtrainyard.so: $(CORE_SO)
 	ln -sf $(<F) $@
 $(B)/libtrainyard-tools.so: $(TOOLS_SO)

@@ -122,6 +122,8 @@ struct ty_field {
 
 /* The fields of a kind. n: out, their number. The table is constant. */
 TY_API const struct ty_field *ty_fields(enum ty_kind kind, size_t *n);
+/* The fields of struct ty_layer_kind; paths are relative to it ("heads", "ffn"). */
+TY_API const struct ty_field *ty_layer_fields(size_t *n);
 
 /* Sets every field of a struct of that kind to its default marker and zeroes the rest. */
 TY_API void ty_init(enum ty_kind kind, void *value);

@@ -84,7 +84,7 @@ static ty_status check_kind(const struct ty_model *model, uint32_t index, struct
     char prefix[24];
     size_t n;
     text_format(prefix, sizeof prefix, "kinds[%u].", index);
-    const struct ty_field *fields = fields_layer_kind(&n);
+    const struct ty_field *fields = ty_layer_fields(&n);
     if (fields_check_table(fields, n, kind, &found) != TY_OK)
         return refuse(error, prefix, found.where, found.text);
     const ty_status status = check_attention(kind, prefix, error);

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The table of a layer kind, which the public tables do not hold (a model has many of them), and
- * the check of a whole struct against its table. */
+ * Use of the field tables: rows by path, names of values, the check of a struct against its table.
+ */
 #ifndef MODELS_FIELDS_H
 #define MODELS_FIELDS_H
 
 #include "include/trainyard.h"
-
-/* Fields of struct ty_layer_kind; paths are relative to it ("heads", "ffn"). */
-const struct ty_field *fields_layer_kind(size_t *n);
 
 /* Every field that is not at its default marker lies in its range; a double is never infinite.
  * returns TY_OK, TY_ERR_RANGE with the path and the legal range. */

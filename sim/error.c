@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Status texts, the version, and the filling of struct ty_error: bounded text, always terminated.
- */
+ * The filling of struct ty_error: bounded text, always terminated. */
 #include "sim/error.h"
 
 #include <stdarg.h>
@@ -38,21 +37,4 @@ void text_append(char *out, size_t bytes, const char *format, ...)
     va_start(args, format);
     vsnprintf(out + length, bytes - length, format, args);
     va_end(args);
-}
-
-const char *ty_status_text(ty_status status)
-{
-    switch (status) {
-#define X(name, value, text)                                                                       \
-    case name:                                                                                     \
-        return text;
-        TY_STATUS_LIST(X)
-#undef X
-    }
-    return "unknown status";
-}
-
-const char *ty_version(void)
-{
-    return TY_VERSION;
 }

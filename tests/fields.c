@@ -64,7 +64,7 @@ static void test_tables(void)
         ok(n > 10 && !bad, "%s: %zu rows, %s", kinds[k].name, n, bad ? bad : "all sound");
     }
     size_t n;
-    const struct ty_field *fields = fields_layer_kind(&n);
+    const struct ty_field *fields = ty_layer_fields(&n);
     const char *bad = unsound(fields, n, sizeof(struct ty_layer_kind));
     ok(n > 20 && !bad, "layer kind: %zu rows, %s", n, bad ? bad : "all sound");
 }

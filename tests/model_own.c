@@ -24,7 +24,7 @@ static bool same_model(const struct ty_model *a, const struct ty_model *b)
     const struct ty_field *fields = ty_fields(TY_KIND_MODEL, &n);
     bool same = same_fields(fields, n, a, b) && a->n_kinds == b->n_kinds &&
                 memcmp(a->layer_kind, b->layer_kind, a->n_layers) == 0;
-    fields = fields_layer_kind(&n);
+    fields = ty_layer_fields(&n);
     for (uint32_t i = 0; same && i < a->n_kinds; i++)
         same = same_fields(fields, n, &a->kinds[i], &b->kinds[i]);
     return same;

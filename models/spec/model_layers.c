@@ -193,7 +193,7 @@ void layers_place(struct config *config, const struct family *family, struct dra
 static bool same_kind(const struct ty_layer_kind *a, const struct ty_layer_kind *b)
 {
     size_t n;
-    const struct ty_field *fields = fields_layer_kind(&n);
+    const struct ty_field *fields = ty_layer_fields(&n);
     for (size_t i = 0; i < n; i++)
         if (memcmp((const char *)a + fields[i].offset, (const char *)b + fields[i].offset,
                    fields[i].size) != 0)

@@ -19,7 +19,7 @@ static ty_status read_kind(const struct json_at *object, struct ty_layer_kind *k
                            struct ty_error *error)
 {
     size_t n;
-    const struct ty_field *fields = fields_layer_kind(&n);
+    const struct ty_field *fields = ty_layer_fields(&n);
     struct json_at member = {0};
     ty_status status = json_want(object, JSON_OBJECT, error);
     while (status == TY_OK && json_next(object, &member)) {
@@ -154,7 +154,7 @@ char *model_write(const struct ty_model *model)
     json_object(&json, NULL);
     json_count(&json, MODEL_FORM_KEY, MODEL_FORM_VERSION);
     fields_write(&json, fields, n, model);
-    fields = fields_layer_kind(&n);
+    fields = ty_layer_fields(&n);
     json_array(&json, "kinds");
     for (uint32_t i = 0; i < model->n_kinds; i++) {
         json_object(&json, NULL);
@@ -209,7 +209,7 @@ static ty_status set_kind(struct ty_model *model, uint32_t index, const char *re
                           const char *path, const char *text, struct ty_error *error)
 {
     size_t n;
-    const struct ty_field *fields = fields_layer_kind(&n);
+    const struct ty_field *fields = ty_layer_fields(&n);
     const struct ty_field *field = fields_find(fields, n, rest);
     struct ty_error reason;
     if (index >= model->n_kinds)
