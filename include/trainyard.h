@@ -577,8 +577,9 @@ TY_API TY_MUST_CHECK ty_status ty_predictor_run(ty_predictor *predictor, const s
 struct ty_trace_event {
     double start_s, end_s;
     uint32_t rank;
-    const char *stream; /* "compute", "pp", "dp", "host" */
-    const char *name;   /* "F", "B", "W", "send", ... */
+    const char
+        *stream;      /* "compute", "pp", "pp-backward", "dp", "dp-expert", "dp-replica", "host" */
+    const char *name; /* "F", "B", "W", "send", ... */
     uint32_t micro, chunk;
 };
 typedef void ty_trace_fn(void *user, const struct ty_trace_event *event);

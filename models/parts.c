@@ -18,16 +18,20 @@ void parts_read(const struct parts *parts, double out_s[TY_N_PARTS])
         out_s[part] = parts->sum_s[part] + parts->lost_s[part];
 }
 
-void parts_add_wait(struct parts *parts, const struct engine *engine, uint32_t last, double from_s,
-                    double until_s, parts_of *part_of, const void *user)
+void parts_add_wait(struct parts *parts, const struct parts_view *view, uint32_t last,
+                    double from_s, double until_s)
 {
-    for (uint32_t task = last; task != ENGINE_NONE && until_s > from_s;
-         task = engine_binding(engine, task)) {
-        const double begin_s = fmax(engine_start_s(engine, task), from_s);
+    for (uint32_t task = last; task != ENGINE_NONE && until_s > from_s;) {
+        const uint32_t rival =
+            view->rival_of ? view->rival_of(view->user, task, until_s) : ENGINE_NONE;
+        double begin_s = fmax(engine_start_s(view->engine, task), from_s);
+        if (rival != ENGINE_NONE)
+            begin_s = fmax(begin_s, engine_end_s(view->engine, rival));
         if (begin_s < until_s) {
-            parts_add(parts, part_of(user, task), until_s - begin_s);
+            parts_add(parts, view->part_of(view->user, task), until_s - begin_s);
             until_s = begin_s;
         }
+        task = rival != ENGINE_NONE ? rival : engine_binding(view->engine, task);
     }
 }
 

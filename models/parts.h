@@ -16,13 +16,21 @@ struct parts {
 void parts_add(struct parts *parts, enum ty_part part, double time_s);
 void parts_read(const struct parts *parts, double out_s[TY_N_PARTS]);
 
-/* The part a task's running time belongs to when another task waits for it. */
-typedef enum ty_part parts_of(const void *user, uint32_t task);
+/* How to read a simulation. */
+struct parts_view {
+    const struct engine *engine;
+    const void *user;
+    /* The part a task's running time belongs to when another task waits for it. */
+    enum ty_part (*part_of)(const void *user, uint32_t task);
+    /* A task without which the wait for `task` up to until_s would not have been shorter before its
+     * end; ENGINE_NONE: there is none. May be NULL. */
+    uint32_t (*rival_of)(const void *user, uint32_t task, double until_s);
+};
 
 /* Divides the wait [from_s, until_s] by interval intersection: as much of it as `last`, the task
- * waited for, was running goes to the part of `last`; what lies before its start goes to the task
- * that `last` itself waited for, and so on back in time. */
-void parts_add_wait(struct parts *parts, const struct engine *engine, uint32_t last, double from_s,
-                    double until_s, parts_of *part_of, const void *user);
+ * waited for, was running (after its rival had ended) goes to the part of `last`; what lies before
+ * goes to its rival or to the task that `last` itself waited for, and so on back in time. */
+void parts_add_wait(struct parts *parts, const struct parts_view *view, uint32_t last,
+                    double from_s, double until_s);
 
 #endif

@@ -189,6 +189,7 @@ static enum ty_part item_part(const void *user, uint32_t task)
 /* The compute stream's timeline: kernels as stretched, and what it waited for between them. */
 static void read_parts(const struct run *run, struct record *record)
 {
+    const struct parts_view view = {run->engine, run->items, item_part, NULL};
     struct parts parts = {{0}, {0}};
     double end_s = 0.0;
     uint32_t last = ENGINE_NONE; /* to end of all items */
@@ -198,13 +199,12 @@ static void read_parts(const struct run *run, struct record *record)
         if (run->items->item[i].is_collective)
             continue;
         const double start_s = engine_start_s(run->engine, i);
-        parts_add_wait(&parts, run->engine, engine_binding(run->engine, i), end_s, start_s,
-                       item_part, run->items);
+        parts_add_wait(&parts, &view, engine_binding(run->engine, i), end_s, start_s);
         end_s = engine_end_s(run->engine, i);
         parts_add(&parts, item_part(run->items, i), end_s - start_s);
     }
     record->time_s = engine_makespan_s(run->engine);
-    parts_add_wait(&parts, run->engine, last, end_s, record->time_s, item_part, run->items);
+    parts_add_wait(&parts, &view, last, end_s, record->time_s);
     parts_read(&parts, record->part_s);
 }
 

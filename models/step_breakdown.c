@@ -2,8 +2,9 @@
  *
  * Where the step went: the timeline of the busiest stage's compute stream from 0 to the end of
  * the step. A pass is divided as its records were, in proportion to the time it really took; a
- * gap by what the next task waited for, back in time (parts.h). Every line is a sum of intervals,
- * none a remainder, and together they tile the step.
+ * gap by what the next task waited for, back in time (parts.h): a message is pp, another stage's
+ * passes are bubble, its data-parallel traffic is dp where that stage could not compute. Every line
+ * is a sum of intervals, none a remainder, and together they tile the step.
  */
 #include "models/parts.h"
 #include "models/step_internal.h"
@@ -24,6 +25,36 @@ static enum ty_part part_of(const void *user, uint32_t task)
         [TASK_TIED] = TY_PART_DP,        [TASK_NORM] = TY_PART_OPTIMIZER,
         [TASK_SYNC] = TY_PART_OPTIMIZER, [TASK_OPTIMIZER] = TY_PART_OPTIMIZER};
     return parts[((const struct step *)user)->info[task].kind];
+}
+
+/* Traffic and issuing of a stage whose compute stream is busy hold nobody up: its rival is the
+ * compute task that was running last before until_s. Tasks of a stage have ascending ids. */
+static uint32_t rival_of(const void *user, uint32_t task, double until_s)
+{
+    const struct step *step = user;
+    const struct task_info *info = &step->info[task];
+    if (info->kind != TASK_GATHER && info->kind != TASK_REDUCE && info->kind != TASK_REPLICAS &&
+        info->kind != TASK_ISSUE)
+        return ENGINE_NONE;
+    uint32_t low = step->stages[info->stage].first_task; /* a compute task; starts the step */
+    uint32_t high = step->stages[info->stage].norm;
+    while (high - low > 1) {
+        const uint32_t middle = low + (high - low) / 2;
+        uint32_t at = middle; /* the compute task there or before */
+        while (step->info[at].stream != STREAM_COMPUTE)
+            at--;
+        if (engine_start_s(step->engine, at) < until_s)
+            low = middle;
+        else
+            high = at;
+    }
+    while (step->info[low].stream != STREAM_COMPUTE)
+        low--;
+    /* Only if they ran side by side, by more than rounding: else the one waited for the other. */
+    const bool beside =
+        engine_end_s(step->engine, low) > engine_start_s(step->engine, task) &&
+        engine_start_s(step->engine, low) < engine_end_s(step->engine, task) * (1.0 - 1e-12);
+    return beside ? low : ENGINE_NONE;
 }
 
 /* Time a stage's passes and updates take undisturbed, from the same sums for equal stages, so that
@@ -86,13 +117,14 @@ void step_breakdown(const struct step *step, struct step_result *out)
         if (engine_end_s(engine, task) > engine_end_s(engine, last))
             last = task;
     const uint32_t busiest = busiest_stage(step);
+    const struct parts_view view = {engine, step, part_of, rival_of};
     struct parts parts = {{0}, {0}};
     double end_s = 0.0;
     for (uint32_t task = 0; task < n_tasks; task++) {
         if (step->info[task].stage != busiest || step->info[task].stream != STREAM_COMPUTE)
             continue;
-        parts_add_wait(&parts, engine, engine_binding(engine, task), end_s,
-                       engine_start_s(engine, task), part_of, step);
+        parts_add_wait(&parts, &view, engine_binding(engine, task), end_s,
+                       engine_start_s(engine, task));
         add_task(step, task, &parts);
         end_s = engine_end_s(engine, task);
     }
@@ -100,7 +132,7 @@ void step_breakdown(const struct step *step, struct step_result *out)
                                 .flop_hw_per_gpu = flop_hw(step),
                                 .busiest_stage = busiest,
                                 .n_events = engine_n_events(engine)};
-    parts_add_wait(&parts, engine, last, end_s, out->time_s, part_of, step);
+    parts_add_wait(&parts, &view, last, end_s, out->time_s);
     parts_read(&parts, out->breakdown_s);
     out->bubble_ratio = out->breakdown_s[TY_PART_BUBBLE] / out->time_s;
 }

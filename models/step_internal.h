@@ -113,6 +113,7 @@ struct stage {
     bool host_binds;           /* some pass is issued slower than it runs */
     struct held held;          /* of the whole stage */
     struct flows flows;        /* all of it at once, at the end */
+    uint32_t first_task;       /* the first of its compute stream */
     uint32_t grads[5];         /* tasks after which its gradients are complete */
     uint32_t norm;             /* task: norm of its gradients */
 };

@@ -218,6 +218,28 @@ static void test_data_parallel(void)
        hidden_s);
 }
 
+/* dp is what the traffic costs, not how long it runs: gradients of the first stage are reduced
+ * while it still computes, so the other stages do not wait for them. */
+static void test_exposed(void)
+{
+    exposed_traffic(TY_SHARDING_ZERO1);
+    c->asked.n_gpus = 512;
+    c->asked.pp = 4;
+    c->asked.gbs = 16 * 16;
+    c->asked.seq = 8192;
+    c->asked.overlap |= TY_OVERLAP_GRAD | TY_OVERLAP_PARAM | TY_OVERLAP_PP;
+    const struct step_result with = simulate();
+    struct step_result without;
+    c->setting.cluster.nic_bytes_per_s = 1e30;
+    c->setting.profile.collective_latency_s = 0.0;
+    case_simulate(c, step, &without);
+    const double cost_s = with.time_s - without.time_s;
+    const double booked_s = with.breakdown_s[TY_PART_DP] + with.breakdown_s[TY_PART_PP];
+    printf("# dp and pp: cost %g s, booked %g s\n", cost_s, booked_s);
+    /* Not equal: without the one, the next wait shows. The traffic itself runs for 0.35 s. */
+    ok(booked_s > 0.5 * cost_s && booked_s < 2.0 * cost_s, "dp and pp: about what they cost");
+}
+
 /* UT-2.9: llama3-8B FSDP, 16,384 tokens: the traffic of a layer is hidden at 360 GB/s (8 GPUs)
  * and at 45 GB/s (128): then more layers expose no more. */
 static double fsdp_exposed_s(uint32_t n_gpus, uint32_t layers, double nic_ratio)
@@ -438,6 +460,7 @@ int main(void)
     test_pipeline();
     test_messages();
     test_data_parallel();
+    test_exposed();
     test_fsdp();
     test_fixed();
     test_host();
