@@ -2,7 +2,6 @@
  * docs/formats.md: every example is accepted by the reader of its kind, every field is described.
  */
 #include "include/trainyard_tools.h"
-#include "models/fields.h"
 #include "tests/tap.h"
 
 static const char *const kinds[] = {"gpu", "cluster", "model", "plan", "profile"};
@@ -67,7 +66,7 @@ int main(void)
         test_example(page, (enum ty_kind)kind);
         test_fields(page, fields, n, kinds[kind]);
     }
-    const struct ty_field *fields = fields_layer_kind(&n);
+    const struct ty_field *fields = ty_layer_fields(&n);
     test_fields(page, fields, n, "layer kind");
     free(page);
     return tap_done();
