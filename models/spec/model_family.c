@@ -260,7 +260,7 @@ static const struct family families[] = {
      EXPERTS_STEP, 0, qwen2_moe_base, NULL},
     {"qwen3", "Qwen3ForCausalLM", GATED | BIAS_KEYS | QK_HEAD, RMS, 2, 128, WINDOWS_ABOVE, 4096, 0,
      NO_EXPERTS, NULL, NULL},
-    {"qwen3_moe", "Qwen3MoeForCausalLM", GATED | BIAS_KEYS | QK_HEAD, RMS, 2, 0, WINDOWS_ABOVE,
+    {"qwen3_moe", "Qwen3MoeForCausalLM", GATED | BIAS_KEYS | QK_HEAD, RMS, 2, 0, WINDOWS_SWITCHED,
      4096, 0, EXPERTS_STEP, 0, NULL, NULL},
     {"gemma", "GemmaForCausalLM", GATED | TIED | BIAS_KEYS, RMS, 2, 256, NO_WINDOWS, NO_EXPERTS,
      NULL, NULL},

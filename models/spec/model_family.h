@@ -29,8 +29,9 @@ enum trait {
 enum windows {
     WINDOWS_NONE,
     WINDOWS_ALL,
-    WINDOWS_ABOVE, /* from max_window_layers on, if use_sliding_window */
-    WINDOWS_PERIOD /* all but every n-th layer */
+    WINDOWS_SWITCHED, /* all, if use_sliding_window */
+    WINDOWS_ABOVE,    /* from max_window_layers on, if use_sliding_window */
+    WINDOWS_PERIOD    /* all but every n-th layer */
 };
 
 /* Layers with experts; first_k: the default of first_k_dense_replace. */

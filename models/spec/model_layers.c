@@ -121,6 +121,7 @@ static bool has_window(enum windows windows, uint32_t layer, uint32_t period, ui
 {
     switch (windows) {
     case WINDOWS_ALL:
+    case WINDOWS_SWITCHED:
         return true;
     case WINDOWS_ABOVE:
         return layer >= above;
@@ -152,7 +153,8 @@ static uint32_t window_size(struct config *config, const struct family *family, 
     const char *name = chunked ? "attention_chunk_size" : "sliding_window";
     const uint32_t absent = config_has(config, name) ? 0 : family->window;
     struct json_at at;
-    if (!config_flag(config, "use_sliding_window", family->windows != WINDOWS_ABOVE))
+    const bool off = family->windows == WINDOWS_SWITCHED || family->windows == WINDOWS_ABOVE;
+    if (!config_flag(config, "use_sliding_window", !off))
         return 0;
     if (chunked)
         return config_count(config, name, absent);
