@@ -25,8 +25,7 @@
 #define IDLE_RATIO 0.15
 #define MIN_CLOCK  0.1
 
-/* ---- notes -------------------------------------------------------------------------------------
- */
+/* ---- notes ------------------------------------------------------------------------------ */
 
 /* Notes that a cluster field was defaulted to a count or enum; alternative NAN: none. */
 static void note(struct notes *notes, const char *path, const char *value, double alternative,
@@ -53,8 +52,7 @@ static void note_number(struct notes *notes, const char *path, double value, dou
     note(notes, path, text, alternative, "not given");
 }
 
-/* ---- GPU ---------------------------------------------------------------------------------------
- */
+/* ---- GPU -------------------------------------------------------------------------------- */
 
 static void set_missing(double *value, double to)
 {
@@ -101,8 +99,7 @@ static ty_status resolve_gpu(struct ty_gpu *gpu, struct notes *notes, struct ty_
     return TY_OK;
 }
 
-/* ---- cluster -----------------------------------------------------------------------------------
- */
+/* ---- cluster ---------------------------------------------------------------------------- */
 
 static void resolve_node(struct ty_cluster *cluster, struct notes *notes)
 {
@@ -257,8 +254,7 @@ ty_status cluster_resolve(const struct ty_cluster *in, struct ty_cluster *out, s
     return TY_OK;
 }
 
-/* ---- what follows ------------------------------------------------------------------------------
- */
+/* ---- what follows ----------------------------------------------------------------------- */
 
 double gpu_peak_flop_per_s(const struct ty_gpu *gpu, enum ty_precision precision)
 {

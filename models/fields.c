@@ -25,8 +25,7 @@
 #define TEXT(S, m, P, help)                ROW(S, m, P, TY_FIELD_TEXT, NONE, 0, 0, NULL, help)
 #define BOOL(S, m, P, help)                ROW(S, m, P, TY_FIELD_BOOL, NONE, 0, 0, NULL, help)
 
-/* ---- names of enums, index = value; "" cannot be chosen ----------------------------------------
- */
+/* ---- names of enums, index = value; "" cannot be chosen --------------------------------- */
 
 static const char *const vendor_names[] = {"", "nvidia", "amd", "other", NULL};
 static const char *const scaleup_names[] = {"auto", "switch", "mesh", "pcie", NULL};
@@ -55,8 +54,7 @@ static const char *const mlp_names[] = {"none", "dense", "moe", NULL};
 static const char *const qk_norm_names[] = {"none", "per_head", "full", NULL};
 static const char *const norm_names[] = {"rms", "layer", "layer_no_bias", NULL};
 
-/* ---- GPU and cluster ---------------------------------------------------------------------------
- */
+/* ---- GPU and cluster -------------------------------------------------------------------- */
 
 /* The fields of a GPU, alone (P "" and no member prefix) or inside a cluster (P "gpu."). */
 #define GPU_FIELDS(S, G, P)                                                                        \
@@ -133,8 +131,7 @@ static const struct ty_field cluster_fields[] = {
         "CPU cores of a node; default 8 per GPU"),
 };
 
-/* ---- model -------------------------------------------------------------------------------------
- */
+/* ---- model ------------------------------------------------------------------------------ */
 
 static const struct ty_field model_fields[] = {
     TEXT(ty_model, name, "name", "name of the model"),
@@ -193,8 +190,7 @@ static const struct ty_field layer_kind_fields[] = {
     U32(ty_layer_kind, n_norms, "norms", COUNT, 0, 4, "hidden-size norms of the layer"),
 };
 
-/* ---- plan: the paths are the names of the command-line flags -----------------------------------
- */
+/* ---- plan: the paths are the names of the command-line flags ---------------------------- */
 
 #define SIZE_MAX_GPUS 16777216
 static const struct ty_field plan_fields[] = {
@@ -240,8 +236,7 @@ static const struct ty_field plan_fields[] = {
     ENUM(ty_plan, compile, "compile", switch_names, "default off"),
 };
 
-/* ---- profile -----------------------------------------------------------------------------------
- */
+/* ---- profile ---------------------------------------------------------------------------- */
 
 #define RATIO_OF(m, P, min, max, help) DOUBLE(ty_profile, m, P, RATIO, min, max, help)
 #define TIME_OF(m, P, help)            DOUBLE(ty_profile, m, P, S, 0, 1e3, help)
@@ -328,8 +323,7 @@ static const struct ty_field profile_fields[] = {
           "of the stack"),
 };
 
-/* ---- public ------------------------------------------------------------------------------------
- */
+/* ---- public ----------------------------------------------------------------------------- */
 
 const struct ty_field *ty_fields(enum ty_kind kind, size_t *n)
 {

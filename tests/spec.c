@@ -16,7 +16,7 @@ static ty_status parse(enum ty_kind kind, const char *text, void *out)
     return ty_spec_parse(kind, text, strlen(text), "cluster.json", out, &error);
 }
 
-/* ---- JSON that is none ------------------------------------------------------------------- */
+/* ---- JSON that is none ------------------------------------------------------------------ */
 
 static void test_bad_json(void)
 {
@@ -99,7 +99,7 @@ static void test_size(void)
        error.text);
 }
 
-/* ---- places ------------------------------------------------------------------------------ */
+/* ---- places ----------------------------------------------------------------------------- */
 
 static void test_places(void)
 {
@@ -146,7 +146,7 @@ static void test_places(void)
            "%s: %s", error.where, error.text);
 }
 
-/* ---- clusters ---------------------------------------------------------------------------- */
+/* ---- clusters --------------------------------------------------------------------------- */
 
 static void test_minimal_cluster(void)
 {
@@ -172,7 +172,7 @@ static void test_minimal_cluster(void)
        "a GPU of one's own");
 }
 
-/* ---- plans ------------------------------------------------------------------------------- */
+/* ---- plans ------------------------------------------------------------------------------ */
 
 static ty_status set(struct ty_plan *plan, const char *path, const char *text)
 {
@@ -271,7 +271,7 @@ static void test_plan_file(void)
        "a count may be a text");
 }
 
-/* ---- one field of the others ------------------------------------------------------------- */
+/* ---- one field of the others ------------------------------------------------------------ */
 
 static void test_field_set(void)
 {
@@ -299,7 +299,7 @@ static void test_field_set(void)
        "a time of a profile");
 }
 
-/* ---- round trips ------------------------------------------------------------------------- */
+/* ---- round trips ------------------------------------------------------------------------ */
 
 /* A struct with every field at an odd legal value reads back bit for bit. */
 static void fill_oddly(enum ty_kind kind, void *value, unsigned salt)
@@ -371,7 +371,7 @@ static void test_round_trips(void)
     }
 }
 
-/* ---- profiles ---------------------------------------------------------------------------- */
+/* ---- profiles --------------------------------------------------------------------------- */
 
 static void test_profiles(void)
 {

@@ -19,8 +19,7 @@ static void *place_of(const struct ty_field *field, void *value)
     return (char *)value + field->offset;
 }
 
-/* ---- numbers -----------------------------------------------------------------------------------
- */
+/* ---- numbers ---------------------------------------------------------------------------- */
 
 static ty_status set_number(const struct ty_field *field, double number, void *value,
                             struct ty_error *error)
@@ -59,8 +58,7 @@ static ty_status number_from_text(const struct ty_field *field, const char *text
     return set_number(field, number, value, error);
 }
 
-/* ---- names -------------------------------------------------------------------------------------
- */
+/* ---- names ------------------------------------------------------------------------------ */
 
 /* "auto, flash or unfused" */
 static void list_names(const struct ty_field *field, char *out, size_t bytes)
@@ -129,8 +127,7 @@ static ty_status bool_from_text(const struct ty_field *field, const char *text, 
     return TY_OK;
 }
 
-/* ---- one field ---------------------------------------------------------------------------------
- */
+/* ---- one field -------------------------------------------------------------------------- */
 
 ty_status field_from_text(const struct ty_field *field, const char *text, void *value,
                           struct ty_error *error)
@@ -205,8 +202,7 @@ ty_status field_from_json(const struct ty_field *field, const struct json_at *at
     return placed(at, field_from_text(field, text, value, &reason), &reason, error);
 }
 
-/* ---- whole objects -----------------------------------------------------------------------------
- */
+/* ---- whole objects ---------------------------------------------------------------------- */
 
 const char *fields_nearest(const struct ty_field *fields, size_t n, const char *path)
 {

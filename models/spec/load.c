@@ -38,8 +38,7 @@ void ty_text_free(char *text)
     free(text);
 }
 
-/* ---- reading one object ------------------------------------------------------------------------
- */
+/* ---- reading one object ----------------------------------------------------------------- */
 
 /* "gpu" is a built-in name, a path or an object; the other keys are the table's. */
 static ty_status cluster_from_json(const struct json_at *object, struct ty_cluster *cluster,
@@ -73,8 +72,7 @@ static ty_status value_from_json(enum ty_kind kind, const struct json_at *object
     return fields_from_json(kind, NULL, object, value, error);
 }
 
-/* ---- built-in or file --------------------------------------------------------------------------
- */
+/* ---- built-in or file ------------------------------------------------------------------- */
 
 static bool looks_like_path(const char *name)
 {
@@ -197,8 +195,7 @@ ty_status ty_spec_parse(enum ty_kind kind, const char *text, size_t bytes, const
     return TY_OK;
 }
 
-/* ---- one field ---------------------------------------------------------------------------------
- */
+/* ---- one field -------------------------------------------------------------------------- */
 
 ty_status ty_field_set(enum ty_kind kind, void *value, const char *path, const char *text,
                        struct ty_error *error)
@@ -218,8 +215,7 @@ ty_status ty_field_set(enum ty_kind kind, void *value, const char *path, const c
     return field_from_text(field, text, value, error);
 }
 
-/* ---- profile -----------------------------------------------------------------------------------
- */
+/* ---- profile ---------------------------------------------------------------------------- */
 
 /* Name and source stay those of the layer below: the stack is named by its own field. */
 static ty_status layer_stack(const char *stack, struct ty_profile *profile, struct ty_error *error)

@@ -148,8 +148,7 @@ ty_status plan_set(struct ty_plan *plan, const struct ty_field *field, const cha
     return field_from_text(field, text, plan, error);
 }
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ------------------------------------------------------------------------------ */
 
 /* In which pass a member is read: what a composite form would reset comes after it, and tokens
  * come when seq is known. */

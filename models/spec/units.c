@@ -92,8 +92,7 @@ const char *unit_example(enum ty_unit unit)
     }
 }
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading ---------------------------------------------------------------------------- */
 
 static bool same(const char *text, size_t length, const char *want)
 {
@@ -156,8 +155,7 @@ ty_status ty_quantity_parse(const char *text, enum ty_unit unit, double *out,
     return TY_OK;
 }
 
-/* ---- writing -----------------------------------------------------------------------------------
- */
+/* ---- writing ---------------------------------------------------------------------------- */
 
 static const char *written_base(enum ty_unit unit, int *classes)
 {
