@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-/* ---- check ------------------------------------------------------------------------------ */
+/* ---- check ------------------------------------------------------------------------------- */
 
 static ty_status refuse(struct ty_error *error, const char *prefix, const char *field,
                         const char *reason)
@@ -115,7 +115,7 @@ ty_status ty_model_check(const struct ty_model *model, struct ty_error *error)
     return status;
 }
 
-/* ---- parameters ------------------------------------------------------------------------- */
+/* ---- parameters -------------------------------------------------------------------------- */
 
 double norm_vectors(const struct ty_model *model)
 {

@@ -11,7 +11,7 @@
  */
 #include "models/grid.h"
 
-/* ---- order and strides ------------------------------------------------------------------ */
+/* ---- order and strides ------------------------------------------------------------------- */
 
 /* The axis a name like "cp" stands for; N_AXES: none. */
 static enum axis axis_named(const char *name)
@@ -100,7 +100,7 @@ bool grid_stages_agree(const struct ty_plan *plan)
     return plan->pp == 1 || stride_in(plan, false, AXIS_PP) == stride_in(plan, true, AXIS_PP);
 }
 
-/* ---- groups ----------------------------------------------------------------------------- */
+/* ---- groups ------------------------------------------------------------------------------- */
 
 /* Offsets of a group: x * stride[0] + y * stride[1], x < size[0], y < size[1], fastest first. */
 struct progression {
@@ -235,7 +235,7 @@ static void describe(const struct setting *setting, const struct ty_plan *plan,
         out->link = LINK_SPINE;
 }
 
-/* ---- interface -------------------------------------------------------------------------- */
+/* ---- interface ---------------------------------------------------------------------------- */
 
 void grid_shape(const struct setting *setting, const struct ty_plan *plan, enum axis axis,
                 struct group_shape *out)

@@ -20,7 +20,7 @@ static struct scope scope_of(const struct setting *setting, const struct ty_plan
                           .domain = cluster_domain(&setting->cluster, plan->n_gpus)};
 }
 
-/* ---- legal values ----------------------------------------------------------------------- */
+/* ---- legal values ---------------------------------------------------------------------------- */
 
 /* Writes the values of a knob up to `most` that keep the rule: "{1, 2, 4}"; false: there are none.
  */
@@ -63,7 +63,7 @@ static void append_knobs(const struct rule *rule, const struct scope *scope,
     }
 }
 
-/* ---- interface -------------------------------------------------------------------------- */
+/* ---- interface ------------------------------------------------------------------------------- */
 
 enum ty_reject legality_reject(const struct setting *setting, const struct ty_plan *plan)
 {

@@ -34,7 +34,7 @@ static bool any_kind(struct scope *scope,
     return false;
 }
 
-/* ---- sizes and switches ----------------------------------------------------------------- */
+/* ---- sizes and switches ------------------------------------------------------------------- */
 
 static bool in_range(uint32_t size, uint32_t max)
 {
@@ -111,7 +111,7 @@ static void order_tell(const struct scope *s, struct ty_violation *out)
     LEGAL("tp-cp-ep-dp-pp, tp-cp-ep-pp-dp");
 }
 
-/* ---- GPU count -------------------------------------------------------------------------- */
+/* ---- GPU count ------------------------------------------------------------------------------ */
 
 static bool gpus_broken(struct scope *s)
 {
@@ -172,7 +172,7 @@ static void stages_tell(const struct scope *s, struct ty_violation *out)
     LEGAL("an order with pp last, or etp*ep = tp*cp");
 }
 
-/* ---- heads and widths ------------------------------------------------------------------- */
+/* ---- heads and widths ----------------------------------------------------------------------- */
 
 static bool has_heads(const struct ty_layer_kind *kind)
 {
@@ -258,7 +258,7 @@ static void ulysses_tell(const struct scope *s, struct ty_violation *out)
         s->kind->n_heads, kv_heads(s->kind), s->plan->tp, s->plan->cp);
 }
 
-/* ---- experts ---------------------------------------------------------------------------- */
+/* ---- experts -------------------------------------------------------------------------------- */
 
 static bool kind_experts(const struct ty_plan *plan, const struct ty_layer_kind *kind)
 {
@@ -291,7 +291,7 @@ static void expert_ffn_tell(const struct scope *s, struct ty_violation *out)
         s->plan->etp);
 }
 
-/* ---- layers and batch ------------------------------------------------------------------- */
+/* ---- layers and batch ----------------------------------------------------------------------- */
 
 static bool chunks_broken(struct scope *s)
 {
@@ -358,7 +358,7 @@ static void interleave_tell(const struct scope *s, struct ty_violation *out)
     LEGAL("gbs: a multiple of mbs*dp*pp = %llu", (unsigned long long)(round * p->pp));
 }
 
-/* ---- tokens ----------------------------------------------------------------------------- */
+/* ---- tokens --------------------------------------------------------------------------------- */
 
 static bool context_broken(struct scope *s)
 {
@@ -398,7 +398,7 @@ static void positions_tell(const struct scope *s, struct ty_violation *out)
     LEGAL("seq up to %u", rows);
 }
 
-/* ---- machine and sharding --------------------------------------------------------------- */
+/* ---- machine and sharding ------------------------------------------------------------------- */
 
 static bool domain_broken(struct scope *s)
 {
@@ -464,7 +464,7 @@ static void shard_group_tell(const struct scope *s, struct ty_violation *out)
         p->shard_group, p->dp, p->cp, (unsigned long long)p->dp * p->cp, p->edp);
 }
 
-/* ---- the list --------------------------------------------------------------------------- */
+/* ---- the list ------------------------------------------------------------------------------- */
 
 const struct rule legality_rules[] = {
     {"sizes", TY_REJECT_OTHER_RULE, sizes_broken, sizes_tell, {{0}}},

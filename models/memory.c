@@ -18,7 +18,7 @@
 
 #define LIVE_UNITS 3.0 /* FSDP layers gathered at a time: ACCURACY-2 2.12 */
 
-/* ---- states ----------------------------------------------------------------------------- */
+/* ---- states --------------------------------------------------------------------------------- */
 
 static bool shards_params(const struct ty_plan *plan)
 {
@@ -84,7 +84,8 @@ void memory_state_bytes(const struct setting *setting, const struct ty_plan *pla
     states_of(plan, &habits, expert, out);
 }
 
-/* ---- what the stages share -------------------------------------------------------------- */
+/* ---- what the stages share ---------------------------------------------------------------------
+ */
 
 /* Terms of a plan, computed once for all stages and every imbalance. */
 struct terms {
@@ -112,7 +113,8 @@ static void terms_init(const struct setting *setting, const struct ty_plan *plan
         memory_layer(setting, plan, &t->habits, i, &t->kind[i]);
 }
 
-/* ---- one stage -------------------------------------------------------------------------- */
+/* ---- one stage ----------------------------------------------------------------------------------
+ */
 
 /* Sums over the layers of a stage, and the largest of some figures of one layer. */
 struct stage {

@@ -57,7 +57,7 @@ void stack_habits(const struct setting *setting, const struct ty_plan *plan,
                                      : 1.0};
 }
 
-/* ---- sizes ------------------------------------------------------------------------------ */
+/* ---- sizes ---------------------------------------------------------------------------------- */
 
 struct sizes {
     double h, tokens, tp, shards, etp, ep; /* shards: ranks a norm's tokens are split over (tt) */
@@ -91,7 +91,7 @@ static struct sizes sizes_of(const struct setting *setting, const struct ty_plan
     return s;
 }
 
-/* ---- parameters ------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 /* Row-parallel biases, norms, the router and MLA's down projections are on every tp rank. */
 static double heads_params(const struct ty_layer_kind *kind, const struct sizes *s, double norm,
@@ -151,7 +151,8 @@ static void count_params(const struct setting *setting, const struct ty_plan *pl
     }
 }
 
-/* ---- activations ------------------------------------------------------------------------ */
+/* ---- activations ------------------------------------------------------------------------------
+ */
 
 /* Bytes one layer saves, by the module whose recompute would free them; the rest is always kept. */
 struct saved {

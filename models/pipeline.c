@@ -93,7 +93,7 @@ uint32_t pipeline_source(uint32_t n_stages, uint32_t n_chunks, uint32_t slot, en
     return slot + 1 == n_stages * n_chunks ? ENGINE_NONE : slot + 1;
 }
 
-/* ---- replay ----------------------------------------------------------------------------- */
+/* ---- replay ------------------------------------------------------------------------------- */
 
 /* Most chunk activations alive on a stage: a forward makes one, its backward frees it. */
 static uint32_t peak_of(const struct lane *lane)

@@ -26,7 +26,7 @@ struct resolver {
     struct notes *notes;
 };
 
-/* ---- notes ------------------------------------------------------------------------------ */
+/* ---- notes ---------------------------------------------------------------------------------- */
 
 static const struct ty_field *plan_field(const char *path)
 {
@@ -65,7 +65,7 @@ static void note_unused(const struct resolver *r, const char *path, const char *
     notes_add(r->notes, TY_NOTE_UNUSED, NULL, path, reason, "%s", value);
 }
 
-/* ---- one value at a time ---------------------------------------------------------------- */
+/* ---- one value at a time -------------------------------------------------------------------- */
 
 static void default_size(const struct resolver *r, uint32_t *size, uint32_t value, const char *path,
                          const char *reason)
@@ -111,7 +111,8 @@ static void drop_enum(const struct resolver *r, int *choice, int neutral, const 
     *choice = neutral;
 }
 
-/* ---- what the model has ----------------------------------------------------------------- */
+/* ---- what the model has -----------------------------------------------------------------------
+ */
 
 struct features {
     bool moe, mla, shared_experts, dense_mlp;
@@ -134,7 +135,8 @@ static struct features features_of(const struct ty_model *model)
     return has;
 }
 
-/* ---- groups of values ------------------------------------------------------------------- */
+/* ---- groups of values -------------------------------------------------------------------------
+ */
 
 /* a b c, or UINT64_MAX when it does not fit: sizes come from the user. */
 static uint64_t product(uint32_t a, uint32_t b, uint32_t c)
@@ -397,7 +399,7 @@ static void note_replicated_heads(const struct resolver *r, const struct feature
               tp / kv_heads);
 }
 
-/* ---- interface -------------------------------------------------------------------------- */
+/* ---- interface ------------------------------------------------------------------------------- */
 
 void plan_resolve(const struct setting *setting, const struct ty_plan *in, struct ty_plan *out,
                   struct notes *notes)

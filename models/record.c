@@ -51,7 +51,7 @@ struct request {
     enum layer_phase phase;
 };
 
-/* ---- key -------------------------------------------------------------------------------- */
+/* ---- key ---------------------------------------------------------------------------------- */
 
 static void make_key(const struct request *request, struct key *key)
 {
@@ -108,7 +108,7 @@ static uint64_t hash_key(const struct key *key)
 }
 _Static_assert(sizeof(struct key) % sizeof(uint64_t) == 0, "the hash reads whole words");
 
-/* ---- one run on the engine -------------------------------------------------------------- */
+/* ---- one run on the engine ---------------------------------------------------------------- */
 
 struct run {
     struct engine *engine;
@@ -247,7 +247,7 @@ static ty_status compute_record(const struct request *request, struct engine *en
     return status;
 }
 
-/* ---- cache ------------------------------------------------------------------------------ */
+/* ---- cache -------------------------------------------------------------------------------- */
 
 ty_status record_cache_create(const struct ty_allocator *allocator, struct record_cache **out)
 {

@@ -78,7 +78,7 @@ static uint32_t add_compute(struct builder *b, double time_s, const struct task_
     return add(b, &task, info);
 }
 
-/* ---- data-parallel traffic -------------------------------------------------------------- */
+/* ---- data-parallel traffic ---------------------------------------------------------------- */
 
 static uint32_t add_flow(struct builder *b, const struct flow *flow, struct task_info info,
                          enum task_kind kind, uint32_t stream)
@@ -134,7 +134,7 @@ static void send_gradients(struct builder *b)
     b->unreduced = NULL;
 }
 
-/* ---- passes ----------------------------------------------------------------------------- */
+/* ---- passes ------------------------------------------------------------------------------- */
 
 /* returns the compute task */
 static uint32_t add_segment(struct builder *b, uint32_t index, struct task_info info)
@@ -239,7 +239,7 @@ static void add_stage(struct builder *b, const struct pass *order)
     }
 }
 
-/* ---- between stages --------------------------------------------------------------------- */
+/* ---- between stages ----------------------------------------------------------------------- */
 
 static void add_edges(struct builder *b)
 {

@@ -32,7 +32,7 @@ static const double OPTIMIZER_BYTES[] = {[TY_OPTIMIZER_AUTO] = 26.0,
                                          [TY_OPTIMIZER_SGD] = 10.0};
 static const double NORM_BYTES = 4.0; /* payload of the all-reduce of the gradient norm */
 
-/* ---- parameters ------------------------------------------------------------------------- */
+/* ---- parameters --------------------------------------------------------------------------- */
 
 /* The memory model, asked for a stage that holds this slot only. */
 static void fill_held(const struct step *step, const struct slot *slot, double adapter_params,
@@ -92,7 +92,7 @@ void step_held_stage(const struct step *step, uint32_t stage, struct held *out)
         }
 }
 
-/* ---- data-parallel traffic -------------------------------------------------------------- */
+/* ---- data-parallel traffic ---------------------------------------------------------------- */
 
 static void fill_groups(const struct step *step, struct traffic *out)
 {
@@ -187,7 +187,7 @@ ty_status step_flows(struct step *step, uint32_t stage, const struct held *held,
     return status;
 }
 
-/* ---- tail ------------------------------------------------------------------------------- */
+/* ---- tail --------------------------------------------------------------------------------- */
 
 /* Trained parameters this rank updates. */
 static double local_params(const struct step *step, const struct held *held)

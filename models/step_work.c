@@ -16,7 +16,7 @@
 /* Passes over all stages beyond which a step is refused: a guard against absurd plans. */
 static const double MAX_PASSES = 1 << 26;
 
-/* ---- records ---------------------------------------------------------------------------- */
+/* ---- records ------------------------------------------------------------------------------ */
 
 static ty_status load(struct step *step, bool plain, enum layer_what what, uint32_t layer_kind,
                       const struct record *out[2])
@@ -73,7 +73,7 @@ ty_status step_prepare(struct step *step, const struct setting *setting, const s
     return status == TY_OK ? load_records(step) : status;
 }
 
-/* ---- units ------------------------------------------------------------------------------ */
+/* ---- units -------------------------------------------------------------------------------- */
 
 uint32_t step_n_units(const struct slot *slot)
 {
@@ -111,7 +111,7 @@ const struct record *step_record(const struct step *step, const struct unit *uni
                                     : step->end[unit->what == WHAT_HEAD][kind];
 }
 
-/* ---- segments --------------------------------------------------------------------------- */
+/* ---- segments ----------------------------------------------------------------------------- */
 
 static void add_unit(const struct step *step, const struct unit *unit, enum pass_kind kind,
                      struct segment *segment)

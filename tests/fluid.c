@@ -177,7 +177,7 @@ static void test_refusals(void)
     fluid_destroy(fluid);
 }
 
-/* ---- random instances ------------------------------------------------------------------- */
+/* ---- random instances ---------------------------------------------------------------------- */
 
 enum { N_LINKS = 30, N_ROUTES = 40, N_FLOWS = 120, MAX_USES = 5 };
 

@@ -39,7 +39,7 @@ static struct group_shape shape_of(const struct ty_plan *plan, enum axis axis)
     return shape;
 }
 
-/* ---- handbook --------------------------------------------------------------------------- */
+/* ---- handbook ------------------------------------------------------------------------------- */
 
 static void handbook(void)
 {
@@ -109,7 +109,8 @@ static void names_and_orders(void)
     setting.cluster.gpu.vendor = TY_VENDOR_NVIDIA;
 }
 
-/* ---- enumeration ------------------------------------------------------------------------ */
+/* ---- enumeration ------------------------------------------------------------------------------
+ */
 
 /* Coordinates of a rank, decoded digit by digit from the text of the order. */
 static void decode(const struct ty_plan *plan, bool expert, uint32_t rank, uint32_t at[N_AXES])

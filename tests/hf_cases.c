@@ -35,7 +35,7 @@ static void refuses(const char *text, ty_status status, const char *where, const
         printf("#   status %d, \"%s\": \"%s\"\n", got, error.where, error.text);
 }
 
-/* ---- cases ------------------------------------------------------------------------------ */
+/* ---- cases ------------------------------------------------------------------------------- */
 
 static void test_cases(void)
 {
@@ -103,7 +103,7 @@ static void test_rope(void)
     }
 }
 
-/* ---- layer patterns --------------------------------------------------------------------- */
+/* ---- layer patterns ---------------------------------------------------------------------- */
 
 static uint32_t n_windows(void)
 {
@@ -177,7 +177,7 @@ static void test_experts(void)
             "c.json: num_local_experts", "missing");
 }
 
-/* ---- refusals --------------------------------------------------------------------------- */
+/* ---- refusals ---------------------------------------------------------------------------- */
 
 static void test_contradictions(void)
 {

@@ -70,7 +70,8 @@ static bool has(const char *text, const char *part)
     return there;
 }
 
-/* ---- reported cases --------------------------------------------------------------------- */
+/* ---- reported cases ----------------------------------------------------------------------------
+ */
 
 static void reported(void)
 {
@@ -137,7 +138,8 @@ static void reported(void)
     ok(rule("gpus") && has(rule("gpus")->text, "8*1*2 = 16"), "D15 tp 8, pp 2 need 16 GPUs, not 8");
 }
 
-/* ---- every rule ------------------------------------------------------------------------- */
+/* ---- every rule --------------------------------------------------------------------------------
+ */
 
 static void machine_rules(void)
 {
@@ -288,7 +290,8 @@ static void several_at_once(void)
     ok(n == 5, "the public form needs no profile");
 }
 
-/* ---- both forms ------------------------------------------------------------------------- */
+/* ---- both forms ---------------------------------------------------------------------------------
+ */
 
 static uint32_t next_random(uint32_t *state, uint32_t n)
 {

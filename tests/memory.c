@@ -37,7 +37,7 @@ static void run(void)
     memory_judge(&setting, &resolved, slots, stages, &verdict);
 }
 
-/* ---- 3.1 states ------------------------------------------------------------------------- */
+/* ---- 3.1 states ----------------------------------------------------------------------------- */
 
 static double state_total(void)
 {
@@ -125,7 +125,7 @@ static void expert_states(void)
     near(bytes.optimizer, 12.0 / 2.0, 1e-12, "4 optimizer instances: each over D_e/4");
 }
 
-/* ---- parameters ------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 static double stage_params(uint32_t stage)
 {
@@ -203,7 +203,8 @@ static void expert_parameters(void)
     near(expert, 58 * 4 * 44040192.0, 1e-15, "ep 64: four experts of 44,040,192 in each layer");
 }
 
-/* ---- 3.2 activations -------------------------------------------------------------------- */
+/* ---- 3.2 activations --------------------------------------------------------------------------
+ */
 
 struct paper_row {
     const char *name;
@@ -330,7 +331,8 @@ static void expert_layer(void)
     near(layer_bytes(1), tokens * (plain + routed - shared), 1e-12, "shared experts recomputed");
 }
 
-/* ---- in flight -------------------------------------------------------------------------- */
+/* ---- in flight ---------------------------------------------------------------------------------
+ */
 
 static void in_flight(void)
 {
@@ -349,7 +351,8 @@ static void in_flight(void)
     near(memory_in_flight(&p, 0), 2, 1e-15, "never more than the micro-batches there are");
 }
 
-/* ---- 3.4 measured peaks ----------------------------------------------------------------- */
+/* ---- 3.4 measured peaks ------------------------------------------------------------------------
+ */
 
 struct measured {
     const char *name;

@@ -30,7 +30,7 @@ static bool same_model(const struct ty_model *a, const struct ty_model *b)
     return same;
 }
 
-/* ---- round trip ------------------------------------------------------------------------- */
+/* ---- round trip -------------------------------------------------------------------------- */
 
 static void test_round_trips(void)
 {
@@ -48,7 +48,7 @@ static void test_round_trips(void)
     }
 }
 
-/* ---- read ------------------------------------------------------------------------------- */
+/* ---- read -------------------------------------------------------------------------------- */
 
 #define KIND                                                                                       \
     "{\"attention\":\"heads\",\"heads\":4,\"kv_heads\":2,\"head_dim\":16,\"mlp\":\"dense\","       \
@@ -102,7 +102,7 @@ static void test_refusals(void)
             "m.json: kinds[0].kv_heads", "divide");
 }
 
-/* ---- set -------------------------------------------------------------------------------- */
+/* ---- set --------------------------------------------------------------------------------- */
 
 static ty_status set(const char *path, const char *text)
 {

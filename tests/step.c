@@ -386,7 +386,7 @@ static void test_trace(void)
     near(sum_of(result.breakdown_s), result.time_s, 1e-12, "breakdown adds up");
 }
 
-/* ---- the same bits ---------------------------------------------------------------------- */
+/* ---- the same bits ------------------------------------------------------------------------ */
 
 static void *on_thread(void *user)
 {

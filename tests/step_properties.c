@@ -172,7 +172,7 @@ static void test_parameters(void)
     ok(n > 300 && n_good == n, "parameters of %u stages as the memory model has them", n);
 }
 
-/* ---- scaling ---------------------------------------------------------------------------- */
+/* ---- scaling ------------------------------------------------------------------------------ */
 
 static void times(double *value, double k)
 {
@@ -228,7 +228,7 @@ static void test_scaling(void)
     ok(n_good == N_SCALED, "rates x k, times / k: the step / k to 1e-9");
 }
 
-/* ---- one rate at a time ----------------------------------------------------------------- */
+/* ---- one rate at a time ------------------------------------------------------------------- */
 
 /* Raises one rate, or lowers one time, of the setting. */
 static void raise(struct setting *setting, uint32_t which)

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* ---- what single families do ------------------------------------------------------------ */
+/* ---- what single families do ------------------------------------------------------------- */
 
 /* First Qwen: intermediate_size is gate and up together; q, k, v biases whatever no_bias says. */
 static void qwen_base(struct config *config, struct ty_model *model, struct ty_layer_kind *kind)
@@ -223,7 +223,7 @@ static void phi_base(struct config *config, struct ty_model *model, struct ty_la
         kind->qk_norm = TY_QK_NORM_PER_HEAD;
 }
 
-/* ---- the table -------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------- */
 
 #define RMS         TY_NORM_RMS
 #define LN          TY_NORM_LAYER

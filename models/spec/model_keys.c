@@ -80,7 +80,7 @@ bool config_has(const struct config *config, const char *name)
     return false;
 }
 
-/* ---- refusals --------------------------------------------------------------------------- */
+/* ---- refusals ---------------------------------------------------------------------------- */
 
 void config_refuse(struct config *config, ty_status code, const char *key, const char *format, ...)
 {
@@ -108,7 +108,7 @@ void config_missing(struct config *config, const char *key)
     config_refuse(config, TY_ERR_INPUT, key, "\"%s\" is missing; keys seen: %s", key, seen);
 }
 
-/* ---- values ----------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------ */
 
 static uint32_t count_at(struct config *config, const struct json_at *at, uint32_t min,
                          uint32_t max, uint32_t fallback)

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- experts ---------------------------------------------------------------------------- */
+/* ---- experts ----------------------------------------------------------------------------- */
 
 /* The key lists this layer. */
 static bool listed(struct config *config, const char *key, uint32_t layer)
@@ -87,7 +87,7 @@ static void place_experts(struct config *config, const struct family *family, st
     }
 }
 
-/* ---- windows ---------------------------------------------------------------------------- */
+/* ---- windows ----------------------------------------------------------------------------- */
 
 /* "layer_types": how each layer attends. */
 static void windows_by_type(struct config *config, const struct json_at *types, uint32_t window,
@@ -190,7 +190,7 @@ void layers_place(struct config *config, const struct family *family, struct dra
     place_windows(config, family, draft);
 }
 
-/* ---- kinds ------------------------------------------------------------------------------ */
+/* ---- kinds ------------------------------------------------------------------------------- */
 
 static bool same_kind(const struct ty_layer_kind *a, const struct ty_layer_kind *b)
 {

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- read ------------------------------------------------------------------------------- */
+/* ---- read -------------------------------------------------------------------------------- */
 
 static ty_status read_kind(const struct json_at *object, struct ty_layer_kind *kind,
                            struct ty_error *error)
@@ -128,7 +128,7 @@ ty_status model_read_own(const struct json_at *top, struct ty_model *out, struct
     return TY_OK;
 }
 
-/* ---- write ------------------------------------------------------------------------------ */
+/* ---- write ------------------------------------------------------------------------------- */
 
 static void write_runs(struct json_writer *json, const struct ty_model *model)
 {
@@ -167,7 +167,7 @@ char *model_write(const struct ty_model *model)
     return json_finish(&json);
 }
 
-/* ---- set -------------------------------------------------------------------------------- */
+/* ---- set --------------------------------------------------------------------------------- */
 
 /* Distance at which the end of the pattern of kinds repeats for longest; the shortest of equals.
  * 3 dense then 58 MoE layers: 1; one full layer after every 5 with windows: 6. */

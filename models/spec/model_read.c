@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* ---- what makes a config another kind of model ------------------------------------------ */
+/* ---- what makes a config another kind of model -------------------------------------------- */
 
 static bool is_off(struct config *config, const struct json_at *at)
 {
@@ -73,7 +73,7 @@ static void refuse_strangers(struct config *config, const struct family *family)
                       family->model_type);
 }
 
-/* ---- sizes ------------------------------------------------------------------------------ */
+/* ---- sizes ------------------------------------------------------------------------------- */
 
 static void read_heads(struct config *config, const struct family *family, uint32_t hidden,
                        struct ty_layer_kind *kind)
@@ -190,7 +190,7 @@ static ty_status read_as(const struct json_at *object, const struct family *fami
     return config.status;
 }
 
-/* ---- which family ----------------------------------------------------------------------- */
+/* ---- which family ------------------------------------------------------------------------ */
 
 static ty_status refuse_type(struct config *config, const char *key, const char *type)
 {
@@ -267,7 +267,7 @@ static ty_status read_decoder(const struct json_at *object, const char *outer_ty
     return status == TY_OK ? compare_class(&config, family, by_class, model) : status;
 }
 
-/* ---- public ----------------------------------------------------------------------------- */
+/* ---- public ------------------------------------------------------------------------------ */
 
 /* Multimodal configs keep the decoder's in an object of its own. */
 static bool find_decoder(const struct json_at *top, struct json_at *decoder)
