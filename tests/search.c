@@ -63,7 +63,7 @@ static void finds_what_hand_finds(void)
     small_search(&search);
     struct ty_search_result result;
     ok(ty_search_run(&search, &result, NULL) == TY_OK, "16 GPUs: the search runs");
-    uint64_t rejected = 0, n_feasible;
+    uint64_t rejected = 0, n_feasible = 0;
     for (int i = 0; i < TY_N_REJECTS; i++)
         rejected += result.rejected[i];
     ok(rejected + result.n_evaluated == result.n_enumerated,
