@@ -61,9 +61,11 @@ ty_status step_simulate(struct step *step, const struct setting *setting,
         status = step_build(step);
     if (status == TY_OK)
         status = engine_run(step->engine, &limits, error);
-    if (status == TY_OK)
-        step_breakdown(step, out);
-    return status;
+    if (status != TY_OK)
+        return status;
+    step_breakdown(step, out);
+    step->simulated = true;
+    return TY_OK;
 }
 
 void step_trace(const struct step *step, ty_trace_fn *fn, void *user)
@@ -80,7 +82,8 @@ void step_trace(const struct step *step, ty_trace_fn *fn, void *user)
                                                    [STREAM_EXPERT] = "dp-expert",
                                                    [STREAM_REPLICA] = "dp-replica",
                                                    [STREAM_HOST] = "host"};
-    for (uint32_t task = 0; task < engine_n_tasks(step->engine); task++) {
+    const uint32_t n_tasks = step->simulated ? engine_n_tasks(step->engine) : 0;
+    for (uint32_t task = 0; task < n_tasks; task++) {
         const struct task_info *info = &step->info[task];
         const struct ty_trace_event event = {.start_s = engine_start_s(step->engine, task),
                                              .end_s = engine_end_s(step->engine, task),

@@ -31,7 +31,7 @@ ty_status step_simulate(struct step *step, const struct setting *setting,
                         const struct ty_plan *plan, const struct slot *slots,
                         const struct ty_options *options, struct step_result *out,
                         struct ty_error *error);
-/* Tasks of the last simulation. */
+/* Tasks of the last simulation; none after a failure or a bound. */
 void step_trace(const struct step *step, ty_trace_fn *fn, void *user);
 
 #endif

@@ -153,6 +153,7 @@ struct step {
     struct task_info *info;    /* [number of tasks]; grows with the graph */
     size_t info_capacity;
     uint32_t sync_stream;
+    bool simulated; /* the engine holds the finished graph of the last plan */
 };
 
 /* step_work.c: what the passes take */

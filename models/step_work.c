@@ -57,6 +57,7 @@ ty_status step_prepare(struct step *step, const struct setting *setting, const s
     if (2.0 * plan->pp * plan->vpp * plan->n_micro > MAX_PASSES)
         return error_set(error, TY_ERR_LIMIT, "plan", "has more than %.0f passes in a step",
                          MAX_PASSES);
+    step->simulated = false;
     step->setting = setting;
     step->plan = plan;
     step->slots = slots;

@@ -434,6 +434,63 @@ static void test_same_bits(void)
     ok(same, "the same bits on 8 threads");
 }
 
+/* ---- memory ------------------------------------------------------------------------------- */
+
+struct meter {
+    uint64_t n_calls, fail_at; /* fail_at: number of the call that fails, 0 = none */
+    int64_t held_bytes;
+};
+
+static void *meter_alloc(void *user, size_t bytes)
+{
+    struct meter *meter = user;
+    if (++meter->n_calls == meter->fail_at)
+        return NULL;
+    meter->held_bytes += (int64_t)bytes;
+    return malloc(bytes);
+}
+
+static void meter_release(void *user, void *block, size_t bytes)
+{
+    ((struct meter *)user)->held_bytes -= (int64_t)bytes;
+    free(block);
+}
+
+static void test_memory(void)
+{
+    struct meter meter = {0};
+    const struct ty_allocator allocator = {meter_alloc, meter_release, &meter};
+    struct step_result result;
+    struct step *own;
+    busy_case();
+    case_ready(c);
+    if (step_create(&allocator, &own) != TY_OK)
+        return;
+    case_simulate(c, own, &result);
+    const uint64_t n_calls = meter.n_calls;
+    case_simulate(c, own, &result);
+    c->plan.n_micro /= 2;
+    case_simulate(c, own, &result);
+    ok(meter.n_calls == n_calls, "a plan costs no allocation once another was simulated");
+    step_destroy(own);
+    ok(meter.held_bytes == 0, "all memory is given back");
+
+    bool survived = true;
+    for (uint64_t at = 1; at <= n_calls; at++) {
+        meter.n_calls = 0;
+        meter.fail_at = at;
+        ty_status status = step_create(&allocator, &own);
+        if (status == TY_OK) {
+            status = step_simulate(own, &c->setting, &c->plan, c->slots, NULL, &result, NULL);
+            step_trace(own, on_send, &(struct sends){0});
+            step_destroy(own);
+        }
+        survived =
+            survived && (status == TY_ERR_NOMEM || meter.n_calls < at) && meter.held_bytes == 0;
+    }
+    ok(survived, "each of %u allocations may fail", (unsigned)n_calls);
+}
+
 static void test_limits(void)
 {
     case_open(c);
@@ -467,6 +524,7 @@ int main(void)
     test_tied();
     test_composition();
     test_same_bits();
+    test_memory();
     test_limits();
     step_destroy(step);
     free(c);
