@@ -16,7 +16,8 @@
 
 #include <math.h>
 
-#define LIVE_UNITS 3.0 /* FSDP layers gathered at a time: ACCURACY-2 2.12 */
+#define LIVE_UNITS    3.0 /* FSDP layers gathered at a time: ACCURACY-2 2.12 */
+#define BUCKET_PARAMS 5e8 /* reduce and all-gather bucket of DeepSpeed: ACCURACY-2 2.12 */
 
 /* ---- states --------------------------------------------------------------------------------- */
 
@@ -63,12 +64,13 @@ static void states_of(const struct ty_plan *plan, const struct stack_habits *hab
     out->weights = wide ? 4.0 : 2.0;
     out->gradients = wide || plan->grad_dtype == TY_FP32_PRECISION ? 4.0 : 2.0;
     out->optimizer = optimizer_bytes(plan);
-    if (habits->master_is_weight && !wide) {
+    if (habits->master_is_weight && all && !wide) {
         out->weights = out->gradients = 4.0;
         out->optimizer -= 4.0;
     }
-    if (habits->two_gradients && !all && !wide && plan->grad_dtype == TY_FP32_PRECISION)
-        out->gradients += 2.0;
+    const bool accumulates = plan->precision == TY_BF16_PRECISION || out->gradients == 4.0;
+    if (habits->two_gradients && accumulates && !all && !wide)
+        out->gradients = 6.0; /* DeepSpeed adds up BF16 gradients in fp32 */
     out->optimizer /= ranks;
     if (all || plan->sharding == TY_SHARDING_ZERO2)
         out->gradients /= ranks;
@@ -79,9 +81,7 @@ static void states_of(const struct ty_plan *plan, const struct stack_habits *hab
 void memory_state_bytes(const struct setting *setting, const struct ty_plan *plan, bool expert,
                         struct state_bytes *out)
 {
-    struct stack_habits habits;
-    stack_habits(setting, plan, &habits);
-    states_of(plan, &habits, expert, out);
+    states_of(plan, stack_habits(setting->profile.stack), expert, out);
 }
 
 /* ---- what the stages share ---------------------------------------------------------------------
@@ -92,7 +92,7 @@ struct terms {
     const struct setting *setting;
     const struct ty_plan *plan;
     const struct slot *slots;
-    struct stack_habits habits;
+    const struct stack_habits *habits;
     struct state_bytes dense, expert;
     double tokens, table; /* tokens of a micro-batch; parameters of one vocabulary table */
     struct layer_memory kind[TY_MAX_KINDS];
@@ -104,13 +104,13 @@ static void terms_init(const struct setting *setting, const struct ty_plan *plan
     t->setting = setting;
     t->plan = plan;
     t->slots = slots;
-    stack_habits(setting, plan, &t->habits);
-    states_of(plan, &t->habits, false, &t->dense);
-    states_of(plan, &t->habits, true, &t->expert);
+    t->habits = stack_habits(setting->profile.stack);
+    states_of(plan, t->habits, false, &t->dense);
+    states_of(plan, t->habits, true, &t->expert);
     t->tokens = (double)plan->seq * plan->mbs / plan->cp;
     t->table = memory_vocab_rows(setting, plan) * setting->model.hidden;
     for (uint32_t i = 0; i < setting->model.n_kinds; i++)
-        memory_layer(setting, plan, &t->habits, i, &t->kind[i]);
+        memory_layer(setting, plan, t->habits, i, &t->kind[i]);
 }
 
 /* ---- one stage ----------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ double memory_in_flight(const struct ty_plan *plan, uint32_t stage)
 static void states(const struct terms *t, const struct stage *sum, double bytes[TY_N_MEM])
 {
     if (t->setting->model.lora_rank) { /* frozen base: its weights only */
-        const double frozen = t->habits.master_is_weight ? 0.5 : 1.0; /* in 16 bits always */
+        const double frozen = t->habits->master_is_weight ? 0.5 : 1.0; /* in 16 bits always */
         bytes[TY_MEM_WEIGHTS] =
             frozen * (t->dense.weights * sum->dense + t->expert.weights * sum->expert) +
             t->dense.weights * sum->adapter;
@@ -237,6 +237,20 @@ static void states(const struct terms *t, const struct stage *sum, double bytes[
     bytes[TY_MEM_OPTIMIZER] = t->dense.optimizer * sum->dense + t->expert.optimizer * sum->expert;
 }
 
+/* Buffers beside replicated parameters: 16-bit weight gradients, or DeepSpeed's two flat buckets.
+ */
+static double plain_buffers(const struct terms *t, const struct stage *sum)
+{
+    const struct ty_plan *plan = t->plan;
+    const bool zero = plan->sharding != TY_SHARDING_NONE;
+    if (t->habits->two_gradients && zero && plan->pp == 1)
+        return 4.0 * fmin(sum->dense + sum->expert, BUCKET_PARAMS);
+    if (!t->habits->dummy_wgrads || plan->grad_dtype != TY_FP32_PRECISION)
+        return 0.0;
+    return 2.0 *
+           (sum->attention_matrix + sum->mlp_matrix + sum->shared_matrix + sum->expert_matrix);
+}
+
 /* FSDP: gathered 16-bit parameters, and gradients before they are scattered. In a pipeline the
  * gradients of all micro-batches add up unsharded (fp32): ACCURACY-2 2.12. */
 static double buffers(const struct terms *t, const struct stage *sum)
@@ -244,9 +258,7 @@ static double buffers(const struct terms *t, const struct stage *sum)
     const struct ty_plan *plan = t->plan;
     const bool frozen = t->setting->model.lora_rank > 0;
     if (!shards_params(plan))
-        return t->habits.dummy_wgrads && !frozen ? 2.0 * (sum->attention_matrix + sum->mlp_matrix +
-                                                          sum->shared_matrix + sum->expert_matrix)
-                                                 : 0.0;
+        return frozen ? 0.0 : plain_buffers(t, sum);
     const double all = sum->dense + sum->expert;
     const double gathered = plan->reshard_after_forward == TY_ON ? LIVE_UNITS * sum->unit : all;
     const double unscattered = frozen ? 0.0 : plan->pp > 1 ? all : sum->unit;
@@ -260,11 +272,11 @@ static void head(const struct terms *t, const struct stage *sum, double *logits_
     const struct ty_model *model = &t->setting->model;
     const double hidden = t->tokens * model->hidden;
     const double logits = t->tokens * t->table / model->hidden;
-    *logits_bytes = t->habits.logits_bytes * logits * (1.0 + model->n_mtp);
-    *work_bytes = t->habits.logits_work_bytes * logits + 4.0 * hidden;
+    *logits_bytes = t->habits->logits_bytes * logits * (1.0 + model->n_mtp);
+    *work_bytes = t->habits->logits_work_bytes * logits + 4.0 * hidden;
     if (!shards_params(t->plan) && !model->lora_rank)
         *work_bytes += 2.0 * t->table; /* FSDP's is among the unscattered gradients */
-    if (t->habits.loss_stays)
+    if (t->habits->loss_stays && t->plan->recompute == TY_RECOMPUTE_FULL)
         *work_bytes += sum->rerun_bytes;
 }
 
@@ -288,8 +300,10 @@ static void stage_memory(const struct terms *t, uint32_t stage, double imbalance
     double used_bytes = 0.0;
     for (int i = 0; i < TY_MEM_RUNTIME; i++)
         used_bytes += out->bytes[i];
+    const bool compiled = t->plan->compile == TY_ON && t->plan->pp == 1;
+    const double reserve = compiled ? t->habits->reserve_compiled_ratio : t->habits->reserve_ratio;
     out->bytes[TY_MEM_RUNTIME] =
-        t->setting->cluster.mem_reserved_bytes + (t->habits.reserve_ratio - 1.0) * used_bytes;
+        t->setting->cluster.mem_reserved_bytes + (reserve - 1.0) * used_bytes;
     out->total_bytes = used_bytes + out->bytes[TY_MEM_RUNTIME];
 }
 
@@ -310,10 +324,9 @@ void memory_rank_params(const struct setting *setting, const struct ty_plan *pla
 double memory_layer_activation_bytes(const struct setting *setting, const struct ty_plan *plan,
                                      const struct ty_layer_kind *kind)
 {
-    struct stack_habits habits;
     struct layer_memory layer;
-    stack_habits(setting, plan, &habits);
-    memory_layer(setting, plan, &habits, (uint32_t)(kind - setting->model.kinds), &layer);
+    memory_layer(setting, plan, stack_habits(setting->profile.stack),
+                 (uint32_t)(kind - setting->model.kinds), &layer);
     return amount_bytes(layer.kept, memory_imbalance(plan));
 }
 

@@ -32,29 +32,34 @@ double memory_vocab_rows(const struct setting *setting, const struct ty_plan *pl
     return 128.0 * ceil(setting->model.vocab / (128.0 * plan->tp));
 }
 
-void stack_habits(const struct setting *setting, const struct ty_plan *plan,
-                  struct stack_habits *out)
+/* source: ACCURACY 4 and ACCURACY-2 2.12. Logits: fused loss keeps them in bf16 with the gradient
+ * in a second buffer; PyTorch takes 13 B in all (fp32 copy, softmax, gradients), old Megatron 6 B.
+ */
+/* clang-format off */
+static const struct stack_habits known[] = {
+    {"megatron-core", .dummy_wgrads = true, .logits_bytes = 2, .logits_work_bytes = 2,
+     .reserve_ratio = 1, .reserve_compiled_ratio = 1},
+    {"megatron-lm-2021", .logits_bytes = 6, .reserve_ratio = 1, .reserve_compiled_ratio = 1},
+    {"megatron-deepspeed", .two_gradients = true, .logits_bytes = 6, .reserve_ratio = 1.25,
+     .reserve_compiled_ratio = 1.25},
+    {"torchtitan", .master_is_weight = true, .op_recompute = true, .loss_stays = true,
+     .logits_bytes = 6, .logits_work_bytes = 7, .reserve_ratio = 1.15,
+     .reserve_compiled_ratio = 1.08},
+    {"fsdp", .master_is_weight = true, .loss_stays = true, .logits_bytes = 6,
+     .logits_work_bytes = 7, .reserve_ratio = 1.15, .reserve_compiled_ratio = 1.08},
+    {"ddp", .loss_stays = true, .logits_bytes = 6, .logits_work_bytes = 7, .reserve_ratio = 1.15,
+     .reserve_compiled_ratio = 1.08},
+    {"jax", .master_is_weight = true, .logits_bytes = 6, .logits_work_bytes = 7,
+     .reserve_ratio = 1, .reserve_compiled_ratio = 1}, /* XLA plans its memory: no idle holding */
+};
+/* clang-format on */
+
+const struct stack_habits *stack_habits(const char *stack)
 {
-    const char *stack = setting->profile.stack;
-    const bool deepspeed = strstr(stack, "deepspeed") != NULL;
-    const bool titan = strstr(stack, "titan") != NULL;
-    const bool torch = titan || strstr(stack, "fsdp") || strstr(stack, "foundry");
-    const bool sharded = plan->sharding == TY_SHARDING_ZERO3 || plan->sharding == TY_SHARDING_HSDP;
-    *out = (struct stack_habits){
-        .master_is_weight = sharded && torch,
-        .dummy_wgrads = !sharded && !torch && !deepspeed && plan->grad_dtype == TY_FP32_PRECISION,
-        .op_recompute = titan,
-        .two_gradients = deepspeed,
-        .loss_stays = torch && plan->recompute == TY_RECOMPUTE_FULL,
-        /* source: ACCURACY 4 and ACCURACY-2 2.12. Fused loss: bf16 logits, gradient in a second
-         * buffer. PyTorch: 13 B in all (fp32 copy, softmax, gradients); old Megatron: 6 B. */
-        .logits_bytes = torch || deepspeed ? 6.0 : 2.0,
-        .logits_work_bytes = torch       ? 7.0
-                             : deepspeed ? 0.0
-                                         : 2.0,
-        .reserve_ratio = torch       ? plan->compile == TY_ON && plan->pp == 1 ? 1.08 : 1.15
-                         : deepspeed ? 1.25
-                                     : 1.0};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(stack, known[i].stack) == 0)
+            return &known[i];
+    return &known[0];
 }
 
 /* ---- sizes ---------------------------------------------------------------------------------- */

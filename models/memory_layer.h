@@ -12,16 +12,17 @@ struct amount {
     double fixed, routed;
 };
 
-/* Memory habits of the software stack, told by its name (profile.stack). */
+/* Memory habits of a software stack. */
 struct stack_habits {
-    bool master_is_weight; /* sharded parameters are kept once, in fp32: PyTorch FSDP */
-    bool dummy_wgrads;     /* a 16-bit gradient buffer per weight shape stays allocated:
-                              Transformer Engine with gradient accumulation into fp32 */
-    bool op_recompute;     /* selective recompute chooses operators, not modules: torchtitan */
-    bool two_gradients;    /* 16-bit gradients beside the fp32 ones: DeepSpeed */
-    bool loss_stays;       /* a rerun layer meets the logits: PyTorch with full recompute */
-    double logits_bytes, logits_work_bytes; /* kept, and only during the loss; per element */
-    double reserve_ratio;                   /* what the allocator holds over what is in use */
+    const char *stack;
+    bool master_is_weight; /* sharded parameters are kept once, in fp32 */
+    bool dummy_wgrads;     /* beside fp32 accumulation a 16-bit gradient buffer per weight shape
+                              stays allocated: Transformer Engine */
+    bool two_gradients;    /* 16-bit gradients beside the fp32 ones, and flat buckets: DeepSpeed */
+    bool op_recompute;     /* selective recompute chooses operators, not modules */
+    bool loss_stays;       /* a layer rerun by full recompute meets the logits */
+    double logits_bytes, logits_work_bytes;       /* per logit: kept, and more during the loss */
+    double reserve_ratio, reserve_compiled_ratio; /* allocator's holding over what is in use */
 };
 
 struct layer_memory {
@@ -33,8 +34,8 @@ struct layer_memory {
     struct amount work_moe; /* the same of the experts */
 };
 
-void stack_habits(const struct setting *setting, const struct ty_plan *plan,
-                  struct stack_habits *out);
+/* The habits of the stack of that name; of Megatron-Core when it is unknown. */
+const struct stack_habits *stack_habits(const char *stack);
 void memory_layer(const struct setting *setting, const struct ty_plan *plan,
                   const struct stack_habits *habits, uint32_t kind, struct layer_memory *out);
 double amount_bytes(struct amount amount, double imbalance);

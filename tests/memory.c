@@ -90,6 +90,19 @@ static void states(void)
     state_case(zero3, bf16, fp32, TY_OPTIMIZER_ADAM, 16 / d, "FSDP2 keeps weights once: 16/S");
 }
 
+static void deepspeed_states(void)
+{
+    struct ty_model model;
+    fixture_llama3_8b(&model);
+    use(&model, "megatron-deepspeed");
+    plan.n_gpus = 16;
+    const int bf16 = TY_BF16_PRECISION, fp16 = TY_FP16_PRECISION;
+    state_case(TY_SHARDING_ZERO1, fp16, bf16, TY_OPTIMIZER_ADAM, 4 + 16 / 16.0,
+               "DeepSpeed fp16: 4 + 16/S");
+    state_case(TY_SHARDING_ZERO1, bf16, bf16, TY_OPTIMIZER_ADAM, 8 + 12 / 16.0,
+               "DeepSpeed bf16: 8 + 12/S, fp32 accumulation kept whole");
+}
+
 /* DeepSpeed's estimator counts 18 B and, under ZeRO-2, the 16-bit gradients as sharded too. */
 static void deepspeed_estimator(void)
 {
@@ -236,7 +249,7 @@ static void paper(void)
         const struct paper_row *row = &rows[i];
         struct ty_model model;
         fixture_gpt(&model, row->h, row->layers, row->heads, 51200, 2048);
-        use(&model, "megatron-lm");
+        use(&model, "megatron-lm-2021");
         plan.n_gpus = row->tp * row->pp;
         plan.tp = row->tp;
         plan.pp = row->pp;
@@ -557,6 +570,7 @@ static void imbalance(void)
 int main(void)
 {
     states();
+    deepspeed_states();
     deepspeed_estimator();
     expert_states();
     parameters();

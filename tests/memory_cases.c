@@ -109,7 +109,7 @@ static void korthikanti(void)
     for (size_t i = 0; i < 2; i++) {
         struct ty_model model;
         fixture_gpt(&model, rows[i].hidden, rows[i].layers, rows[i].heads, 51200, 2048);
-        use(&model, true, 85e9, "megatron-lm");
+        use(&model, true, 85e9, "megatron-lm-2021");
         plan.n_gpus = 8 * rows[i].pp;
         plan.tp = 8;
         plan.pp = rows[i].pp;
