@@ -37,7 +37,7 @@ static const char style[] =
 
 struct plot_unit plot_unit_of(double largest)
 {
-    if (largest >= 1e6)
+    if (largest >= 1e7)
         return (struct plot_unit){1e6, "million "};
     if (largest >= 1e4)
         return (struct plot_unit){1e3, "thousand "};

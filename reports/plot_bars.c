@@ -10,6 +10,7 @@
 #include <math.h>
 
 #define MAX_BARS 10
+_Static_assert(TY_N_MEM == 8, "stage_label sums columns 2 to 9");
 
 struct segment {
     const char *title, *fill, *ink; /* colours of the bar and of the figure in it */
@@ -262,20 +263,14 @@ static ty_status write_memory_data(const struct report *report, FILE *data, stru
     return store_done(rows, report->error);
 }
 
-static void write_budget(FILE *gp, const struct memory *memory)
+/* Tick label: the stage, under it the total while there is room. */
+static const char *stage_label(int n_stages)
 {
-    double top_bytes = memory->highest_bytes;
-    if (memory->budget_bytes > 0) {
-        top_bytes = fmax(top_bytes, memory->budget_bytes);
-        double budget_gib = memory->budget_bytes * 0x1p-30;
-        fprintf(gp,
-                "set arrow from graph 0, first %g to graph 1, first %g nohead lw 2 dt 2 "
-                "lc rgb '#222222' front\n"
-                "set label 'usable: %.1f GiB' at graph 0.01, first %g offset 0,0.7 front "
-                "textcolor rgb '#222222'\n",
-                budget_gib, budget_gib, budget_gib, budget_gib);
-    }
-    fprintf(gp, "set yrange [0:%g]\n", 1.12 * top_bytes * 0x1p-30);
+    if (n_stages > 4 * MAX_BARS)
+        return "";
+    return n_stages > MAX_BARS ? ":xticlabels(1)"
+                               : ":xtic(sprintf(\"%d\\n%.1f GiB\", $1, "
+                                 "(sum[k=2:9] column(k))/2.0**30))";
 }
 
 ty_status plot_memory(struct report *report, const struct study *study, struct plot *plot)
@@ -303,22 +298,26 @@ ty_status plot_memory(struct report *report, const struct study *study, struct p
         return status;
     char data[96];
     text_format(data, sizeof data, "%s%s.tsv", study->prefix, plot->name);
-    fputs("set xlabel 'pipeline stage'\nset ylabel 'memory of one GPU, GiB'\n", gp);
-    write_budget(gp, &memory);
+    double budget_gib = memory.budget_bytes * 0x1p-30;
+    double top_gib = fmax(memory.highest_bytes * 0x1p-30, budget_gib); /* budget may be NAN */
+    fprintf(gp,
+            "set xlabel 'pipeline stage%s\nset ylabel 'memory of one GPU, GiB'\n"
+            "set yrange [0:%g]\nset bmargin %d\n",
+            memory.n_stages > MAX_BARS ? "'" : " and its total' offset 0,-1", 1.08 * top_gib,
+            memory.n_stages > MAX_BARS ? 4 : 5);
     write_stack(gp, data,
                 &(struct stack){.segment = memory_segment,
                                 .shown = memory.shown,
                                 .n = TY_N_MEM,
                                 .first_column = 2,
                                 .scale = "2.0**30",
-                                .least = 0.04 * memory.highest_bytes * 0x1p-30,
+                                .least = 0.04 * top_gib,
                                 .figure = memory.n_stages > MAX_BARS ? "" : "%.1f",
-                                .labels = memory.n_stages > 4 * MAX_BARS ? "" : ":xticlabels(1)",
+                                .labels = stage_label(memory.n_stages),
                                 .n_bars = memory.n_stages});
-    fprintf(gp,
-            ", \\\n  '' using 0:((sum[k=2:%d] column(k))/2.0**30):"
-            "(sprintf('%s', (sum[k=2:%d] column(k))/2.0**30)) with labels offset 0,0.7 "
-            "textcolor rgb '#222222' notitle\n",
-            1 + TY_N_MEM, memory.n_stages > 2 * MAX_BARS ? "" : "%.1f", 1 + TY_N_MEM);
+    if (budget_gib > 0)
+        fprintf(gp, ", \\\n  %g with lines lw 2 dt 2 lc rgb '#222222' title 'usable: %.1f'",
+                budget_gib, budget_gib);
+    fputc('\n', gp);
     return plot_end(report, study, plot, gp);
 }

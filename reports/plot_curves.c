@@ -35,7 +35,7 @@ static void write_gpu_axis(FILE *gp, const struct study *study, const struct axi
     fputs("set xlabel 'GPUs'\nset grid xtics ytics back lt 1 lc rgb '#e4e4e4' lw 1\n", gp);
     if (range->high_gpus >= LOG_RANGE * range->low_gpus) {
         fprintf(gp, "set logscale x 2\nset xrange [%.10g:%.10g]\n", range->low_gpus / 1.3,
-                range->high_gpus * 1.4);
+                range->high_gpus * 1.5);
     } else {
         double margin = 0.08 * (range->high_gpus - range->low_gpus);
         fprintf(gp, "set xrange [%.10g:%.10g]\n", range->low_gpus - margin,
@@ -50,7 +50,7 @@ static void write_speed_axis(FILE *gp, const struct axis_range *range, struct pl
 {
     fprintf(gp,
             "set ylabel '%stokens/s'\nset key at graph 1, screen 0.975 right top horizontal "
-            "maxrows 1\n",
+            "maxrows 1 samplen 2.5\n",
             unit.word);
     if (range->high_gpus < LOG_RANGE * range->low_gpus || !(range->low > 0)) {
         fprintf(gp, "set yrange [0:%.4g]\n", 1.15 * range->high / unit.size);
@@ -127,7 +127,7 @@ ty_status plot_scaling(struct report *report, const struct study *study, struct 
             "plot '%s%s.tsv' using 1:($3/%g)%s with lines ls 2 title 'every GPU as fast as at "
             "%.0f', \\\n"
             "  '' using 1:($2/%g) with linespoints ls 1 title 'best plan', \\\n"
-            "  '' using 1:($2/%g):(sprintf('%%.3g, %%.0f %%%%', $2/%g, 100*$4)) with labels "
+            "  '' using 1:($2/%g):(sprintf('%%.4g, %%.0f %%%%', $2/%g, 100*$4)) with labels "
             "left offset 0.7,-0.8 textcolor rgb '#0072b2' notitle\n",
             study->prefix, plot->name, unit.size, ticks(study), range.low_gpus, unit.size,
             unit.size, unit.size);
