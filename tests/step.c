@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * One step against closed forms: pipeline, data-parallel traffic, fixed times, host, tail. */
+#include "models/memory.h"
 #include "tests/step_fixture.h"
 
 #include <pthread.h>
@@ -238,6 +239,29 @@ static void test_exposed(void)
     printf("# dp and pp: cost %g s, booked %g s\n", cost_s, booked_s);
     /* Not equal: without the one, the next wait shows. The traffic itself runs for 0.35 s. */
     ok(booked_s > 0.5 * cost_s && booked_s < 2.0 * cost_s, "dp and pp: about what they cost");
+}
+
+/* Dense and expert gradients leave on streams of their own at the same time, over the same NIC:
+ * together they take the sum of their bytes. One NIC for 8 GPUs: eight times as long. */
+static void test_shared_nic(void)
+{
+    for (uint32_t nics = 8; nics >= 1; nics /= 8) {
+        double dense, expert;
+        case_open(c);
+        fixture_deepseek_v3(&c->model);
+        c->model.n_layers = 8;
+        c->cluster.nics_per_node = nics;
+        c->cluster.nic_latency_s = 0.0;
+        c->profile.nic_ratio = 1.0;
+        c->profile.ramp_ratio = c->profile.collective_latency_s = 0.0;
+        c->asked.tp = c->asked.ep = 8;
+        c->asked.n_gpus = c->asked.gbs = 64;
+        const struct step_result result = simulate();
+        memory_rank_params(&c->setting, &c->plan, c->slots, 0, &dense, &expert);
+        near(result.breakdown_s[TY_PART_DP],
+             7.0 / 8.0 * (4.0 + 2.0) * (dense + expert) / (50e9 * nics / 8.0), 1e-9,
+             nics == 8 ? "two flows share a NIC" : "eight ranks share a NIC");
+    }
 }
 
 /* UT-2.9: llama3-8B FSDP, 16,384 tokens: the traffic of a layer is hidden at 360 GB/s (8 GPUs)
@@ -518,6 +542,7 @@ int main(void)
     test_messages();
     test_data_parallel();
     test_exposed();
+    test_shared_nic();
     test_fsdp();
     test_fixed();
     test_host();
