@@ -14,7 +14,7 @@ struct queue; /* opaque to users; see queue.c */
 ty_status queue_create(const struct ty_allocator *allocator, struct queue **out);
 void queue_destroy(struct queue *queue);
 void queue_clear(struct queue *queue); /* keeps the memory */
-/* Inserts id or moves it to a new time (it then gets a new sequence). false: out of memory. */
+/* Inserts id or moves it to a new time >= 0 (it then gets a new sequence). false: out of memory. */
 bool queue_set(struct queue *queue, uint32_t id, double time_s, uint32_t priority);
 void queue_remove(struct queue *queue, uint32_t id); /* no-op when absent */
 bool queue_empty(const struct queue *queue);
