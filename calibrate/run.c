@@ -324,7 +324,8 @@ static void read_overlap(const struct reader *reader, const struct run *run, str
         plan->overlap = run->profile.default_overlap | TY_OVERLAP_TP | TY_OVERLAP_GIVEN;
     if (has(overlap, "A2A overlap"))
         plan->overlap |= run->profile.default_overlap | TY_OVERLAP_EP | TY_OVERLAP_GIVEN;
-    if (has(overlap, "DeepEP") || has(overlap, "HybridEP"))
+    /* one copy per destination fits published MoE runs of every stack (ACCURACY-2, 2.2) */
+    if (whole_or(reader, "experts", 0) > 0)
         plan->dispatcher = TY_DISPATCHER_DEEPEP;
 }
 

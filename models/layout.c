@@ -12,14 +12,15 @@ struct split {
     uint32_t each, lead, trail, n_longer;
 };
 
-/* Slots that hold only the embedding or only the head are not laid out, except a last one that
- * has MTP modules to run. */
+/* One chunk of several may hold only the embedding or only the head: Llama-3 405B runs 126 layers
+ * on PP16 x VPP8 = 128 slots in published recipes. A stage of one chunk (`least` = 1) keeps a
+ * layer, or the MTP modules. */
 static bool divides(const struct ty_model *model, uint32_t n_slots, uint32_t lead, uint32_t trail,
-                    struct split *out)
+                    uint32_t least, struct split *out)
 {
     const uint32_t units = model->n_layers + lead + trail;
     const uint32_t each = units / n_slots;
-    if (units % n_slots != 0 || each <= lead || each < trail || (each == trail && trail < 2))
+    if (units % n_slots != 0 || each < lead + least || each + (trail > 1) < trail + least)
         return false;
     *out = (struct split){.each = each, .lead = lead, .trail = trail};
     return true;
@@ -28,12 +29,13 @@ static bool divides(const struct ty_model *model, uint32_t n_slots, uint32_t lea
 static bool find_split(const struct ty_model *model, uint32_t n_slots, bool uneven,
                        struct split *out)
 {
-    if (divides(model, n_slots, 0, 0, out) || divides(model, n_slots, 0, 1, out) ||
-        divides(model, n_slots, 1, 1, out))
+    const uint32_t least = uneven ? 1 : 0;
+    if (divides(model, n_slots, 0, 0, least, out) || divides(model, n_slots, 0, 1, least, out) ||
+        divides(model, n_slots, 1, 1, least, out))
         return true;
     const uint32_t mtp = model->n_mtp;
-    if (mtp &&
-        (divides(model, n_slots, 0, 1 + mtp, out) || divides(model, n_slots, 1, 1 + mtp, out)))
+    if (mtp && (divides(model, n_slots, 0, 1 + mtp, least, out) ||
+                divides(model, n_slots, 1, 1 + mtp, least, out)))
         return true;
     if (!uneven || model->n_layers < n_slots)
         return false;

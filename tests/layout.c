@@ -47,7 +47,10 @@ static void published(void)
            slots[2].n_layers == 3 && slots[3].n_layers == 2,
        "10 layers on 4 stages: 2, 3, 3, 2");
     ok(!lay(3, 0, 4, 1), "more stages than layers are refused");
-    ok(!lay(30, 0, 16, 2), "30 layers on 32 chunks would leave chunks empty");
+    ok(lay(126, 0, 16, 8) && counts(128, 0, 1, 0),
+       "Llama-3-405B on pp 16, vpp 8: embedding alone, one each, head alone");
+    ok(!lay(29, 0, 16, 2), "29 layers on 32 chunks would leave a middle chunk empty");
+    ok(!lay(14, 0, 16, 1), "14 layers on 16 stages would leave stages without a layer");
 }
 
 static void invariants(void)
