@@ -91,7 +91,8 @@ static void write_ticks(FILE *gp, char axis, const double *sizes, int n)
 static void write_grid(FILE *gp, const struct study *study, const struct plot *plot,
                        const struct grid *grid)
 {
-    double low = grid->low < grid->high ? grid->low : 0.0; /* one value: no range of its own */
+    bool flat = grid->high - grid->low < 1e-3 * grid->high; /* no range of its own */
+    double low = flat ? 0.0 : grid->low;
     write_ticks(gp, 'x', grid->tp, grid->n_tp);
     write_ticks(gp, 'y', grid->pp, grid->n_pp);
     bool wide = grid->high >= 1e4; /* figures in thousands */

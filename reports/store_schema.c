@@ -79,11 +79,13 @@ static const char tables[] =
  * many or fewer GPUs beats in tokens/s, one a GPU count at most; SQLite takes bare columns from
  * the row that holds the max(). source: sqlite.org/lang_select.html, section 2.5 */
 static const char views[] =
-    "CREATE VIEW best AS SELECT row_number() OVER (PARTITION BY study_id, gpus"
-    "    ORDER BY tokens_per_s_per_gpu DESC, plan_id, id) AS rank, *"
-    "  FROM (SELECT row_number() OVER (PARTITION BY study_id, gpus, tp, pp, cp, ep"
-    "    ORDER BY tokens_per_s_per_gpu DESC, detailed DESC, plan_id, id) AS place, *"
-    "    FROM prediction WHERE feasible) WHERE place = 1;"
+    "CREATE VIEW best AS SELECT rank, p.* FROM (SELECT pick, row_number() OVER"
+    "    (PARTITION BY study_id, gpus ORDER BY tokens_per_s_per_gpu DESC, plan_id, pick) AS rank"
+    "  FROM (SELECT id AS pick, study_id, gpus, plan_id, tokens_per_s_per_gpu, row_number() OVER"
+    "      (PARTITION BY study_id, gpus, tp, pp, cp, ep"
+    "       ORDER BY tokens_per_s_per_gpu DESC, detailed DESC, plan_id, id) AS place"
+    "    FROM prediction WHERE feasible) WHERE place = 1)"
+    "  JOIN prediction AS p ON p.id = pick;" /* sorts ids, not whole rows */
     "CREATE VIEW pareto AS SELECT study_id, prediction_id, gpus, tokens_per_s FROM"
     "  (SELECT *, max(tokens_per_s) OVER (PARTITION BY study_id ORDER BY gpus"
     "     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM"
