@@ -27,7 +27,7 @@ static int print_json(const struct ty_prediction *prediction, const struct ty_pr
         cli_warn("out of memory");
         return CLI_FAILED;
     }
-    printf("%s\n", text);
+    fputs(text, stdout);
     ty_text_free(text);
     return CLI_OK;
 }

@@ -188,7 +188,7 @@ static int print_answer(struct sweep *sweep, ty_status searched)
             cli_warn("out of memory");
             return CLI_FAILED;
         }
-        printf("%s\n", text);
+        fputs(text, stdout);
         ty_text_free(text);
     } else {
         print_result(sweep);
