@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_PLANS   100 /* rows of the table of best plans */
+#define MAX_PLANS   200 /* rows of the table of best plans */
 #define MAX_COLUMNS 64
 #define CELL_BYTES  48
 
@@ -94,7 +94,10 @@ static ty_status load_plans(const struct report *report, const struct study *stu
     }
     text_append(sql, sizeof sql,
                 " FROM best WHERE study_id = ?1 AND rank <= %d ORDER BY gpus, rank LIMIT %d",
-                study->n_counts > 1 ? 3 : 10, MAX_PLANS);
+                study->n_counts > 12  ? 1
+                : study->n_counts > 1 ? 3
+                                      : 10,
+                MAX_PLANS);
     struct store_rows *rows;
     ty_status status = store_ask(report->store, sql, study->id, &rows, report->error);
     if (status != TY_OK)
@@ -172,6 +175,10 @@ static ty_status write_plans(const struct report *report, const struct study *st
               page);
         write_constant_columns(&plans, page);
         write_plan_table(&plans, page);
+        if (plans.n_rows == MAX_PLANS)
+            fputs("<p class=\"about\">And more: the view <code>best</code> of the database has all."
+                  "</p>\n",
+                  page);
     } else if (status == TY_OK) {
         fputs("<p class=\"missing\">No plan of this study is feasible.</p>\n", page);
     }

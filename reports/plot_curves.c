@@ -123,14 +123,15 @@ ty_status plot_scaling(struct report *report, const struct study *study, struct 
     write_gpu_axis(gp, study, &range);
     struct plot_unit unit = plot_unit_of(range.high);
     write_speed_axis(gp, &range, unit);
+    bool crowded = study->n_counts > MAX_TICKS; /* then only the last point has its figures */
     fprintf(gp,
             "plot '%s%s.tsv' using 1:($3/%g)%s with lines ls 2 title 'every GPU as fast as at "
             "%.0f', \\\n"
             "  '' using 1:($2/%g) with linespoints ls 1 title 'best plan', \\\n"
-            "  '' using 1:($2/%g):(sprintf('%%.4g, %%.0f %%%%', $2/%g, 100*$4)) with labels "
-            "left offset 0.7,-0.8 textcolor rgb '#0072b2' notitle\n",
+            "  '' every ::%.0f using 1:($2/%g):(sprintf('%%.4g, %%.0f %%%%', $2/%g, 100*$4)) with "
+            "labels left offset 0.7,-0.8 textcolor rgb '#0072b2' notitle\n",
             study->prefix, plot->name, unit.size, ticks(study), range.low_gpus, unit.size,
-            unit.size, unit.size);
+            crowded ? study->n_counts - 1 : 0.0, unit.size, unit.size);
     return plot_end(report, study, plot, gp);
 }
 
