@@ -266,10 +266,9 @@ install: all man
 	install -m 644 LICENSE CHANGELOG.md README.md $(D)$(docdir)
 	install -m 644 $(EXAMPLES) $(D)$(docdir)/examples
 
-# Folders that are ours go too; shared ones (bin, lib, man1) only when nothing is left in them.
+# Folders go too, up to the first that still holds something.
 uninstall:
 	rm -f $(addprefix $(D),$(INSTALLED))
-	-@find $(D)$(datadir) $(D)$(docdir) -depth -type d -empty -delete 2>/dev/null || true
 	-@rmdir -p --ignore-fail-on-non-empty $(sort $(addprefix $(D),$(dir $(INSTALLED)))) \
 	    2>/dev/null || true
 

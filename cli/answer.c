@@ -32,15 +32,29 @@ static void print_memory_line(const struct ty_prediction *p)
            fit_text(p->fit), cli_bytes_text(fabs(p->headroom_bytes), rest, sizeof rest),
            p->headroom_bytes >= 0 ? "free" : "missing");
     printf("; largest: %s\n", ty_mem_name(p->largest_component));
+}
+
+static void print_imbalance(const struct ty_prediction *p)
+{
     if (isfinite(p->imbalance_limit))
         printf("  %-14s fits up to an expert imbalance of %.2f\n", "", p->imbalance_limit);
+}
+
+/* Of the bound rung: no plan is faster than this. */
+static void print_bound(const struct ty_prediction *p)
+{
+    char text[40];
+    const double tokens = (double)p->plan.gbs * p->plan.seq;
+    printf("  %-14s %s at least\n", "step time", cli_time_text(p->bound_s, text, sizeof text));
+    printf("  %-14s %s at most\n", "tokens/s",
+           cli_count_text(tokens / p->bound_s, text, sizeof text));
 }
 
 static void print_headline(const struct ty_prediction *p)
 {
     char text[40], each[40];
     printf("  %-14s %s", "step time", cli_time_text(p->step_time_s, text, sizeof text));
-    printf("   (lower bound %s)\n", cli_time_text(p->bound_s, text, sizeof text));
+    printf(" (lower bound %s)\n", cli_time_text(p->bound_s, text, sizeof text));
     printf("  %-14s %s, %s per GPU\n", "tokens/s",
            cli_count_text(p->tokens_per_s, text, sizeof text),
            cli_count_text(p->tokens_per_s_per_gpu, each, sizeof each));
@@ -60,14 +74,15 @@ static void print_breakdown(const struct ty_prediction *p)
     printf("\nlimited by %s: %.0f %% of the step\n\nwhere the step goes\n", ty_part_name(first),
            100.0 * p->breakdown_s[first] / p->step_time_s);
     for (enum ty_part part = 0; part < TY_N_PARTS; part++) {
-        char text[40], bar[BAR_WIDTH + 1] = "";
+        char text[40];
         const double share = p->breakdown_s[part] / p->step_time_s;
         if (!(p->breakdown_s[part] > 0.0))
             continue;
-        for (int i = 0; i < (int)lround(share * BAR_WIDTH) && i < BAR_WIDTH; i++)
-            strcat(bar, "#");
-        printf("  %-14s %12s %6.1f %%  %s\n", ty_part_name(part),
-               cli_time_text(p->breakdown_s[part], text, sizeof text), 100.0 * share, bar);
+        printf("  %-14s %12s %6.1f %%", ty_part_name(part),
+               cli_time_text(p->breakdown_s[part], text, sizeof text), 100.0 * share);
+        for (long i = 0; i < lround(share * BAR_WIDTH); i++)
+            fputs(i ? "#" : "  #", stdout);
+        putchar('\n');
     }
 }
 
@@ -97,12 +112,14 @@ static void print_memory(const struct ty_prediction *p)
 
 static void print_groups(const struct ty_prediction *p)
 {
-    if (p->n_groups)
-        printf("\ngroups and the slowest link each crosses\n");
+    const char *title = "\ngroups and the slowest link each crosses\n";
     for (uint32_t i = 0; i < p->n_groups; i++) {
         const struct ty_group *group = &p->groups[i];
-        printf("  %-4s %6u ranks, %4u in a domain  %s\n", group->name, group->size,
+        if (group->size < 2)
+            continue;
+        printf("%s  %-4s %6u ranks, %4u in a domain  %s\n", title, group->name, group->size,
                group->ranks_per_domain, group->link);
+        title = "";
     }
 }
 
@@ -122,8 +139,8 @@ static void print_implied(const struct ty_prediction *p, const struct ty_plan *g
             continue;
         const size_t width = strlen(fields[i].path) + strlen(after) + 3;
         if (column == 0 || column + width > 92)
-            column = (size_t)printf("\n  ") - 1;
-        column += (size_t)printf("%s %s  ", fields[i].path, after);
+            column = (size_t)printf("\n") - 1;
+        column += (size_t)printf("  %s %s", fields[i].path, after);
     }
     putchar('\n');
 }
@@ -156,7 +173,7 @@ static void print_notes(const struct ty_prediction *p)
                    "assumed, with the change of step time if it were otherwise");
     for (uint32_t i = 0; i < p->n_notes; i++)
         if (p->notes[i].kind == TY_NOTE_DEFAULTED && fabs(p->notes[i].effect_pct) >= 0.1) {
-            printf("  find out first: %s\n", p->notes[i].field);
+            printf("  what matters most: %s\n", p->notes[i].field);
             break;
         }
     print_notes_of(p, TY_NOTE_EXTRAPOLATED, "outside the range it was measured in");
@@ -168,7 +185,6 @@ static void print_notes(const struct ty_prediction *p)
 
 static void print_infeasible(const struct ty_prediction *p)
 {
-    char text[40];
     printf("no feasible plan:\n");
     for (uint32_t i = 0; i < p->n_violations; i++) {
         const struct ty_violation *broken = &p->violations[i];
@@ -177,23 +193,22 @@ static void print_infeasible(const struct ty_prediction *p)
             printf("; legal: %s", broken->legal);
         putchar('\n');
     }
-    if (p->n_violations == 0)
-        printf("  it needs %s more memory per GPU than there is\n",
-               cli_bytes_text(-p->headroom_bytes, text, sizeof text));
-    print_memory_line(p);
+    print_imbalance(p);
     print_memory(p);
 }
 
 void cli_print_prediction(const struct ty_prediction *p, const struct cli_inputs *inputs)
 {
+    const bool simulated = isfinite(p->step_time_s);
     print_title(p, inputs);
     if (!p->feasible) {
         print_infeasible(p);
         return;
     }
-    print_headline(p);
+    (simulated ? print_headline : print_bound)(p);
     print_memory_line(p);
-    if (isfinite(p->breakdown_s[0]))
+    print_imbalance(p);
+    if (simulated)
         print_breakdown(p);
     print_memory(p);
     print_groups(p);

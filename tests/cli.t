@@ -56,7 +56,9 @@ refused('misspelt option', 2, qr/--gups; did you mean --gpus/, 'predict', '--gup
 refused('option of a later version', 2, qr/--framework is not built yet/,
     'predict', '--framework', 'megatron');
 refused('rung of a later version', 2, qr/full.*not built yet/, 'predict', @plan, '--rung', 'full');
-refused('schedule that is not modelled', 2, qr/--schedule dualpipe.*gpipe, 1f1b/s,
+refused('schedule that nobody has', 2, qr/--schedule spiral.*gpipe, 1f1b/s,
+    'predict', @plan, '--schedule', 'spiral');
+refused('schedule of a later version', 2, qr/--schedule dualpipe.*dualpipe is not built yet/,
     'predict', @plan, '--schedule', 'dualpipe');
 refused('option without value', 2, qr/--tp.*needs a value/, 'predict', @job, '--tp');
 refused('stray argument', 2, qr/unexpected argument "x"/, 'predict', 'x');
@@ -193,8 +195,8 @@ cmp_ok($sweep->{evaluated}, '>', 0, 'plans were evaluated');
 ok(ref $sweep->{rejected} eq 'HASH', 'rejections are counted by reason');
 my @speeds = map { $_->{tokens_per_s_per_gpu} } grep { $_->{plan}{gpus} == 32 } @{$sweep->{plans}};
 is_deeply(\@speeds, [sort { $b <=> $a } @speeds], 'ranked by tokens/s/GPU');
-my ($narrow) = json('sweep', @space, qw(--gpus 32 --tp 1,2 --pp 1..2 --recompute none,full --all
-    --top 1000));
+my ($narrow) = json('sweep', @space, '--tp', '1,2', '--pp', '1..2', '--recompute', 'none,full',
+    qw(--gpus 32 --all --top 1000));
 is_deeply([grep { $_->{plan}{tp} > 2 || $_->{plan}{pp} > 2
     || $_->{plan}{recompute} eq 'selective' } @{$narrow->{plans}}], [], 'lists limit the knobs');
 is((run('sweep', @space, qw(--gpus 32 --json --jobs 1)))[1],
