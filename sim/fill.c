@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-/* Levels and rates closer than this are the same: rounding must not look like a change. */
+/* Levels closer than this are the same: rounding must not look like a change. */
 static const double SAME_RATIO = 1e-13;
 
 static bool same(double a, double b)
@@ -113,12 +113,12 @@ static void enter_all(struct fluid *fluid, const struct bundle *bundle, double l
     }
 }
 
-/* Gives the bundle its level and tells its flows. */
+/* Gives the bundle its level and tells its flows. At the cap, but for rounding, is at the cap. */
 static void settle(struct fluid *fluid, struct bundle *bundle, double level)
 {
+    bool capped = level >= bundle->cap_level * (1 - SAME_RATIO);
     bundle->level = level;
-    bundle->rate_work_per_s =
-        level < bundle->cap_level ? level * bundle->weight : bundle->cap_work_per_s;
+    bundle->rate_work_per_s = capped ? bundle->cap_work_per_s : level * bundle->weight;
     for (uint32_t id = bundle->first_flow; id != FLUID_NONE; id = fluid->flows[id].next)
         fluid_report(fluid, id, bundle->rate_work_per_s);
 }
@@ -242,7 +242,7 @@ void fluid_fill_touched(struct fluid *fluid)
 void fluid_report(struct fluid *fluid, uint32_t id, double rate_work_per_s)
 {
     struct flow *flow = &fluid->flows[id];
-    if (same(flow->rate_work_per_s, rate_work_per_s))
+    if (flow->rate_work_per_s == rate_work_per_s)
         return;
     flow->rate_work_per_s = rate_work_per_s;
     if (!flow->changed)

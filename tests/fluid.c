@@ -182,6 +182,7 @@ static void test_refusals(void)
 enum { N_LINKS = 30, N_ROUTES = 40, N_FLOWS = 120, MAX_USES = 5 };
 
 struct instance {
+    bool even; /* few capacities and caps, equal weights: many links fill at the same level */
     double capacity[N_LINKS];
     bool shared[N_LINKS];
     uint32_t n_uses[N_ROUTES];
@@ -200,8 +201,9 @@ static void make_instance(struct instance *instance, struct fluid *fluid,
                           struct random_stream *random)
 {
     memset(instance, 0, sizeof *instance);
+    instance->even = random_below(random, 2);
     for (uint32_t link = 0; link < N_LINKS; link++) {
-        instance->capacity[link] = floor(pick(random, 1, 1000)) * 1e9;
+        instance->capacity[link] = floor(pick(random, 1, instance->even ? 4 : 1000)) * 1e9;
         instance->shared[link] = random_below(random, 5) > 0;
         add_link(fluid, instance->capacity[link], instance->shared[link]);
     }
@@ -210,8 +212,8 @@ static void make_instance(struct instance *instance, struct fluid *fluid,
         instance->n_uses[route] = n;
         for (uint32_t i = 0; i < n; i++) {
             uint32_t link = (uint32_t)random_below(random, N_LINKS / MAX_USES) * MAX_USES + i;
-            instance->uses[route][i] =
-                (struct fluid_use){link, random_below(random, 2) ? 1 : pick(random, 0.1, 10)};
+            instance->uses[route][i] = (struct fluid_use){
+                link, instance->even || random_below(random, 2) ? 1 : pick(random, 0.1, 10)};
         }
         add_route(fluid, n, instance->uses[route]);
     }
@@ -222,7 +224,9 @@ static void change(struct instance *instance, struct fluid *fluid, struct random
 {
     uint32_t id = (uint32_t)random_below(random, N_FLOWS);
     bool active = instance->active[id];
-    double cap = random_below(random, 3) ? (double)INFINITY : pick(random, 1e8, 1e11);
+    double cap = instance->even ? 1e8 : pick(random, 1e8, 1e11);
+    if (random_below(random, 3) > 0)
+        cap = INFINITY;
     if (active && random_below(random, 3) > 0) {
         fluid_stop(fluid, id);
         instance->active[id] = false;
@@ -235,7 +239,7 @@ static void change(struct instance *instance, struct fluid *fluid, struct random
     }
     instance->active[id] = true;
     instance->route[id] = (uint32_t)random_below(random, N_ROUTES);
-    instance->weight[id] = random_below(random, 2) ? 1 : pick(random, 0.1, 10);
+    instance->weight[id] = instance->even || random_below(random, 2) ? 1 : pick(random, 0.1, 10);
     start(fluid, id, instance->route[id], cap, instance->weight[id]);
 }
 
@@ -258,7 +262,7 @@ static bool is_max_min(const struct instance *instance, const struct fluid *flui
     for (uint32_t id = 0; id < N_FLOWS; id++) {
         uint32_t route = instance->route[id];
         double rate = fluid_rate_work_per_s(fluid, id);
-        bool bound = !instance->active[id] || rate == instance->cap[id];
+        bool bound = !instance->active[id] || rate >= instance->cap[id] * (1 - 1e-12);
         for (uint32_t i = 0; !bound && i < instance->n_uses[route]; i++) {
             struct fluid_use use = instance->uses[route][i];
             double capacity = instance->capacity[use.link];
@@ -268,7 +272,7 @@ static bool is_max_min(const struct instance *instance, const struct fluid *flui
             else
                 bound = rate * use.bytes_per_work >= capacity * (1 - 1e-12);
         }
-        good = good && bound && (!instance->active[id] || rate > 0);
+        good = good && bound && (!instance->active[id] || (rate > 0 && rate <= instance->cap[id]));
     }
     return good;
 }
