@@ -6,8 +6,8 @@
  *   stream   a FIFO of tasks, as in CUDA: a task starts when the one before it on the stream has
  *            finished and all tasks it depends on have finished.
  *   task     an amount of work. It waits `latency_s`, then drains `work` at a rate that is
- *            piecewise constant: rate = min(cap, max-min share of its route) times the slowdowns
- *            below. work = 0 ends right after the latency.
+ *            piecewise constant: rate = min(cap * slowdowns, max-min share of its route).
+ *            work = 0 ends right after the latency.
  *   slowdown while a task with `slow_compute` = a is draining, COMPUTE tasks on its devices run at
  *            (1 - a) of their rate (several: the product); while any COMPUTE task runs on one of
  *            its devices, a COMM task's cap is (1 - slow_self) of it. Rates change at every start

@@ -73,4 +73,15 @@ struct engine {
     array_grow(&(engine)->allocator, (void **)&(engine)->name, &(engine)->name##_capacity, need,   \
                sizeof *(engine)->name)
 
+const struct engine_task *activity_task(const struct engine *engine, uint32_t activity);
+/* Its slowdown may have changed. */
+void activity_mark_stale(struct engine *engine, uint32_t activity);
+
+/* contention.c: can the task slow others or be slowed? Only such tasks enter and leave. */
+bool contention_possible(const struct engine *engine, const struct engine_task *task);
+void contention_enter(struct engine *engine, uint32_t activity); /* it begins to drain */
+void contention_leave(struct engine *engine, uint32_t activity); /* it has drained */
+/* The factor on its cap now, in (0, 1]. */
+double contention_slowdown(const struct engine *engine, const struct engine_task *task);
+
 #endif

@@ -2,11 +2,9 @@
  *
  * Running the engine's graph. An instant is: take every event due now; finish tasks and release
  * their successors; start what became ready (tasks of no duration finish at once and release
- * more); then, once, bring slowdowns and fluid rates up to date.
+ * more); then, once, bring slowdowns and fluid rates up to date:
  *
  *   rate of a draining task = min(cap * slowdown, max-min share of its route)
- *   slowdown  COMPUTE: product of (1 - slow_compute) over the COMM tasks draining on its devices
- *             COMM:    1 - slow_self while a COMPUTE task drains on one of its devices
  *
  * The work left is brought up to date only when a task's rate changes. A task that nothing can
  * slow (no route, no contended device) is one event: its end is known when it starts. */
@@ -82,111 +80,7 @@ static bool set_rate(struct engine *engine, uint32_t id, double rate_work_per_s)
     return schedule(engine, id, engine->now_s + activity->work / rate_work_per_s);
 }
 
-/* ---- slowdowns ----------------------------------------------------------------------------- */
-
-static const struct engine_task *task_of(const struct engine *engine, uint32_t activity)
-{
-    return &engine->nodes[engine->activities[activity].task].task;
-}
-
-static enum side side_of(const struct engine_task *task)
-{
-    return task->class_ == ENGINE_COMPUTE ? SIDE_COMPUTE : SIDE_COMM;
-}
-
-/* Does it slow others or can it be slowed by them? */
-static bool contends(const struct engine *engine, const struct engine_task *task)
-{
-    if (task->class_ == ENGINE_COMM)
-        return task->slow_compute > 0 || task->slow_self > 0;
-    if (task->class_ != ENGINE_COMPUTE)
-        return false;
-    for (int i = 0; i < 2; i++)
-        if (task->device[i] != ENGINE_NONE && engine->devices[task->device[i]].contended)
-            return true;
-    return false;
-}
-
-static void mark_stale(struct engine *engine, uint32_t id)
-{
-    if (!engine->activities[id].stale)
-        engine->stale[engine->n_stale++] = id;
-    engine->activities[id].stale = true;
-}
-
-/* The tasks of the other class on the device get a new slowdown. */
-static void disturb(struct engine *engine, const struct device *device, enum side side)
-{
-    uint32_t item = device->first[side == SIDE_COMPUTE ? SIDE_COMM : SIDE_COMPUTE];
-    for (; item != ENGINE_NONE; item = engine->activities[item / 2].next[item % 2])
-        mark_stale(engine, item / 2);
-}
-
-static void enter_devices(struct engine *engine, uint32_t id)
-{
-    struct activity *activity = &engine->activities[id];
-    const struct engine_task *task = task_of(engine, id);
-    enum side side = side_of(task);
-    for (uint32_t i = 0; i < 2; i++) {
-        if (task->device[i] == ENGINE_NONE)
-            continue;
-        struct device *device = &engine->devices[task->device[i]];
-        uint32_t first = device->first[side];
-        activity->previous[i] = ENGINE_NONE;
-        activity->next[i] = first;
-        if (first != ENGINE_NONE)
-            engine->activities[first / 2].previous[first % 2] = 2 * id + i;
-        device->first[side] = 2 * id + i;
-        disturb(engine, device, side);
-    }
-}
-
-static void leave_devices(struct engine *engine, uint32_t id)
-{
-    const struct activity *activity = &engine->activities[id];
-    const struct engine_task *task = task_of(engine, id);
-    enum side side = side_of(task);
-    for (uint32_t i = 0; i < 2; i++) {
-        if (task->device[i] == ENGINE_NONE)
-            continue;
-        struct device *device = &engine->devices[task->device[i]];
-        uint32_t previous = activity->previous[i], next = activity->next[i];
-        if (next != ENGINE_NONE)
-            engine->activities[next / 2].previous[next % 2] = previous;
-        if (previous != ENGINE_NONE)
-            engine->activities[previous / 2].next[previous % 2] = next;
-        else
-            device->first[side] = next;
-        disturb(engine, device, side);
-    }
-}
-
-static bool on_device(const struct engine_task *task, uint32_t device)
-{
-    return task->device[0] == device || task->device[1] == device;
-}
-
-static double slowdown(const struct engine *engine, const struct engine_task *task)
-{
-    double factor = 1;
-    for (uint32_t i = 0; i < 2; i++) {
-        if (task->device[i] == ENGINE_NONE)
-            continue;
-        const struct device *device = &engine->devices[task->device[i]];
-        if (task->class_ == ENGINE_COMM) {
-            if (device->first[SIDE_COMPUTE] != ENGINE_NONE)
-                return 1 - task->slow_self;
-            continue;
-        }
-        uint32_t item = device->first[SIDE_COMM];
-        for (; item != ENGINE_NONE; item = engine->activities[item / 2].next[item % 2]) {
-            const struct engine_task *comm = task_of(engine, item / 2);
-            if (i == 0 || !on_device(comm, task->device[0])) /* not twice */
-                factor *= 1 - comm->slow_compute;
-        }
-    }
-    return factor;
-}
+/* ---- rates --------------------------------------------------------------------------------- */
 
 /* Brings the rates of stale activities, then of all flows that they move, up to date. */
 static ty_status refresh(struct engine *engine)
@@ -198,8 +92,8 @@ static ty_status refresh(struct engine *engine)
         activity->stale = false;
         if (activity->phase != DRAINING)
             continue;
-        const struct engine_task *task = task_of(engine, id);
-        double cap_work_per_s = task->cap_work_per_s * slowdown(engine, task);
+        const struct engine_task *task = activity_task(engine, id);
+        double cap_work_per_s = task->cap_work_per_s * contention_slowdown(engine, task);
         if (task->route == ENGINE_NONE)
             status = set_rate(engine, id, cap_work_per_s) ? TY_OK : TY_ERR_NOMEM;
         else if (activity->in_fluid)
@@ -249,15 +143,15 @@ static void finish(struct engine *engine, uint32_t id)
 static void drain(struct engine *engine, uint32_t id)
 {
     struct activity *activity = &engine->activities[id];
-    const struct engine_task *task = task_of(engine, id);
+    const struct engine_task *task = activity_task(engine, id);
     activity->phase = DRAINING;
     activity->work = task->work;
     activity->rate_work_per_s = 0;
     activity->since_s = engine->now_s;
     activity->queued_s = (double)INFINITY;
-    mark_stale(engine, id);
-    if (contends(engine, task))
-        enter_devices(engine, id);
+    activity_mark_stale(engine, id);
+    if (contention_possible(engine, task))
+        contention_enter(engine, id);
 }
 
 /* The task leaves its stream's queue. */
@@ -265,7 +159,8 @@ static bool begin(struct engine *engine, uint32_t id)
 {
     struct node *node = &engine->nodes[id];
     const struct engine_task *task = &node->task;
-    bool undisturbed = task->work == 0 || (task->route == ENGINE_NONE && !contends(engine, task));
+    bool undisturbed =
+        task->work == 0 || (task->route == ENGINE_NONE && !contention_possible(engine, task));
     double wait_s = task->latency_s;
     node->start_s = engine->now_s;
     if (undisturbed && task->work > 0)
@@ -311,8 +206,8 @@ static bool advance(struct engine *engine, uint32_t id)
         return true;
     }
     bool held = activity->phase == HELD;
-    if (activity->phase == DRAINING && contends(engine, task_of(engine, id)))
-        leave_devices(engine, id);
+    if (activity->phase == DRAINING && contention_possible(engine, activity_task(engine, id)))
+        contention_leave(engine, id);
     activity_free(engine, id);
     if (held)
         return begin(engine, task);
@@ -322,7 +217,7 @@ static bool advance(struct engine *engine, uint32_t id)
 
 /* ---- the run ------------------------------------------------------------------------------- */
 
-/* Takes the events of the next instant. */
+/* Takes the events of the next instant. While there are none, what is ready starts at 0. */
 static ty_status next_instant(struct engine *engine, const struct engine_limits *limits)
 {
     double end_s = (double)INFINITY;
@@ -412,11 +307,9 @@ static ty_status report_cycle(struct engine *engine, struct ty_error *error)
     return TY_ERR_INPUT;
 }
 
-/* The queue is empty. */
-static ty_status conclude(struct engine *engine, struct ty_error *error)
+/* No event is left, but tasks are. */
+static ty_status report_unfinished(struct engine *engine, struct ty_error *error)
 {
-    if (engine->n_done == engine->n_nodes)
-        return TY_OK;
     if (engine->n_activities == engine->n_free)
         return report_cycle(engine, error);
     uint32_t id = 0;
@@ -426,36 +319,34 @@ static ty_status conclude(struct engine *engine, struct ty_error *error)
                      engine->activities[id].task);
 }
 
-static ty_status run(struct engine *engine, const struct engine_limits *limits,
-                     struct ty_error *error)
+static ty_status run(struct engine *engine, const struct engine_limits *limits)
 {
-    prepare(engine);
-    for (;;) {
-        if (!start_ready(engine))
-            return TY_ERR_NOMEM;
-        ty_status status = refresh(engine);
-        if (status != TY_OK)
-            return status;
-        if (queue_empty(engine->queue))
-            return conclude(engine, error);
-        status = next_instant(engine, limits);
+    while (engine->n_ready > 0 || !queue_empty(engine->queue)) {
+        ty_status status = next_instant(engine, limits);
+        if (status == TY_OK && !start_ready(engine))
+            status = TY_ERR_NOMEM;
+        if (status == TY_OK)
+            status = refresh(engine);
         if (status != TY_OK)
             return status;
     }
+    return TY_OK;
 }
 
 ty_status engine_run(struct engine *engine, const struct engine_limits *limits,
                      struct ty_error *error)
 {
     const struct engine_limits none = {0};
-    if (!ENGINE_GROW(engine, ready, engine->n_nodes))
-        return error_set(error, TY_ERR_NOMEM, "task graph", "out of memory");
-    ty_status status = run(engine, limits ? limits : &none, error);
-    if (status == TY_ERR_NOMEM)
-        error_set(error, status, "task graph", "out of memory after %u tasks", engine->n_done);
-    if (status == TY_ERR_LIMIT)
-        error_set(error, status, "task graph", "stopped at %g s after %u of %u tasks",
-                  engine->now_s, engine->n_done, engine->n_nodes);
+    ty_status status = TY_ERR_NOMEM;
+    if (ENGINE_GROW(engine, ready, engine->n_nodes)) {
+        prepare(engine);
+        status = run(engine, limits ? limits : &none);
+    }
+    if (status != TY_OK)
+        error_set(error, status, "task graph", "%s; stopped at %g s after %u of %u tasks",
+                  ty_status_text(status), engine->now_s, engine->n_done, engine->n_nodes);
+    else if (engine->n_done < engine->n_nodes)
+        status = report_unfinished(engine, error);
     stop_all(engine);
     return status;
 }

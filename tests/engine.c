@@ -209,14 +209,32 @@ static void test_compute_on_links(void)
     add_task(engine, slows);
     ok(run(engine), "compute with a route runs");
     within(engine_end_s(engine, layer), 5, 0, "2 s at half speed, 3 at full");
-    /* Competitor of weight 3 without a cap, 5 B per work: shares 0.5 and 1.5 until it has done
-     * its 6: 4 s; slower than the slowed cap of 0.5? no: equal. Then 2 left at 1: ends at 6. */
+    /* A rival of weight 3 without a cap: 0.5 for the layer (its slowed cap, and its share after),
+     * 1.5 for the rival, which has done its 6 at 4 s. Then the layer's last 2 at 1: 6 s. */
     struct engine_task flow = comm(add_stream(engine), ENGINE_NONE, 6, INFINITY, route);
     flow.weight = 3;
     uint32_t rival = add_task(engine, flow);
     ok(run(engine), "compute with a route and a rival runs");
     near(engine_end_s(engine, rival), 4, 1e-15, "weight 3 of 4");
     near(engine_end_s(engine, layer), 6, 1e-15, "weight 1 of 4, then alone");
+    engine_destroy(engine);
+}
+
+/* A host task neither slows nor is slowed, also on a link: 4 s at its cap of 1. */
+static void test_host_on_links(void)
+{
+    struct engine *engine = new_engine();
+    uint32_t device = add_device(engine), link = add_link(engine, 10);
+    struct engine_task copy = compute(add_stream(engine), device, 4);
+    copy.class_ = ENGINE_HOST;
+    copy.route = add_route(engine, 1, (struct fluid_use[]){{link, 5}});
+    uint32_t staged = add_task(engine, copy);
+    struct engine_task transfer = comm(add_stream(engine), device, 2, 1, ENGINE_NONE);
+    transfer.slow_compute = transfer.slow_self = 0.5;
+    uint32_t sent = add_task(engine, transfer);
+    ok(run(engine), "a host task with a route runs");
+    within(engine_end_s(engine, staged), 4, 0, "it is not slowed");
+    within(engine_end_s(engine, sent), 2, 0, "nor does it slow");
     engine_destroy(engine);
 }
 
@@ -392,7 +410,10 @@ static void test_limits(void)
     ok(engine_n_events(engine) == 4 && engine_end_s(engine, 3) == 4 &&
            isnan(engine_end_s(engine, 4)),
        "what finished so far can be read");
-    same_text(error.text, "stopped at 4 s after 4 of 10 tasks", "... and the error says it");
+    same_text(error.text,
+              "a limit on events, simulated time or memory was reached; stopped at 4 s after 4 of "
+              "10 tasks",
+              "... and the error says it");
     ok(engine_run(engine, &by_time, NULL) == TY_ERR_LIMIT && engine_end_s(engine, 5) == 6 &&
            isnan(engine_end_s(engine, 6)),
        "limit on time");
@@ -455,6 +476,7 @@ int main(void)
     test_overlap();
     test_interference();
     test_compute_on_links();
+    test_host_on_links();
     test_flows();
     test_ring();
     test_determinism();
