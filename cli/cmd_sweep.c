@@ -210,6 +210,7 @@ static void prepare(struct sweep *sweep)
                                        .n_threads = args->jobs,
                                        .top = args->top ? args->top : top,
                                        .all = args->all,
+                                       .allow_tight = args->tight,
                                        .progress = on_progress,
                                        .user = sweep};
 }

@@ -615,7 +615,8 @@ struct ty_space {
     X(OTHER_RULE, "other_rule")                                                                    \
     X(MEMORY_STATES, "memory_states")                                                              \
     X(MEMORY_ACTIVATIONS, "memory_activations")                                                    \
-    X(MEMORY_LOGITS, "memory_logits")
+    X(MEMORY_LOGITS, "memory_logits")                                                              \
+    X(MEMORY_TIGHT, "memory_tight")
 
 enum ty_reject {
 #define X(id, name) TY_REJECT_##id,
@@ -644,6 +645,7 @@ struct ty_search {
     struct ty_options options;
     uint32_t n_threads; /* 0 = number of processors */
     uint32_t top;       /* best plans kept per GPU count; 0 = 10 */
+    bool allow_tight;   /* also plans above the safe share of memory: they often die at launch */
     bool all;           /* keep near-duplicates: not only the best of each (tp, pp, cp, ep) */
     ty_search_fn *progress;
     void *user;

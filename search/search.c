@@ -65,7 +65,10 @@ static uint8_t screen_plan(struct hunt *hunt, uint32_t worker, const struct ty_p
         hunt->failed[worker] = status;
         return SCREEN_FAILED;
     }
-    return memory->fit == TY_FIT_NO ? (uint8_t)memory_reject(memory->largest) : SURVIVES;
+    if (memory->fit == TY_FIT_NO)
+        return (uint8_t)memory_reject(memory->largest);
+    return memory->fit == TY_FIT_TIGHT && !hunt->search->allow_tight ? TY_REJECT_MEMORY_TIGHT
+                                                                     : SURVIVES;
 }
 
 static void resolved_plan(const struct hunt *hunt, uint64_t id, struct ty_plan *out)

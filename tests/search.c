@@ -47,7 +47,7 @@ static double by_hand_best(uint64_t *n_feasible)
                         struct ty_prediction answer;
                         if (ty_predictor_run(predictor, &plan, NULL, &answer, NULL) != TY_OK)
                             return -1.0;
-                        if (!answer.feasible)
+                        if (answer.fit != TY_FIT_YES)
                             continue;
                         ++*n_feasible;
                         if (answer.tokens_per_s_per_gpu > best)
