@@ -62,7 +62,7 @@ CORE_SO = $(B)/libtrainyard.so.$(SOVERSION)
 TOOLS_SO = $(B)/libtrainyard-tools.so.$(SOVERSION)
 LIBRARIES = $(CORE_A) $(TOOLS_A) $(B)/libtrainyard.so $(B)/libtrainyard-tools.so
 MAN = $(patsubst %,$(B)/man/trainyard-%.1,$(COMMANDS)) $(B)/man/trainyard.1
-COMMANDS = predict sweep report show list validate help version
+COMMANDS = predict sweep report show list validate calibrate help version
 
 .DELETE_ON_ERROR:
 .PHONY: all help check test test-long check-asan check-tsan check-valgrind fuzz bench golden man \

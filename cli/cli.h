@@ -15,7 +15,7 @@ enum { CLI_OK = 0, CLI_FAILED = 1, CLI_BAD_INPUT = 2, CLI_INFEASIBLE = 3 };
 /* ---- the command line, parsed ------------------------------------------------------------- */
 
 #define CLI_MAX_SETTINGS 256
-#define CLI_MAX_WORDS    4
+#define CLI_MAX_WORDS    256
 
 /* One field given by the user: `--tp 8` and `--set plan.tp=8` are the same setting. */
 struct cli_setting {
@@ -49,7 +49,8 @@ enum cli_command_bit {
     CLI_HELP = 32,
     CLI_VERSION = 64,
     CLI_VALIDATE = 128,
-    CLI_ANY = 255,
+    CLI_CALIBRATE = 256,
+    CLI_ANY = 511,
     CLI_TAKES_PLAN = CLI_PREDICT | CLI_SWEEP | CLI_SHOW
 };
 
@@ -168,6 +169,7 @@ int cmd_predict(struct cli_args *args);
 int cmd_sweep(struct cli_args *args);
 int cmd_report(struct cli_args *args);
 int cmd_validate(struct cli_args *args);
+int cmd_calibrate(struct cli_args *args);
 int cmd_show(struct cli_args *args);
 int cmd_list(struct cli_args *args);
 int cmd_help(struct cli_args *args);

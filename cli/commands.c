@@ -26,6 +26,14 @@ const struct cli_command cli_commands[] = {
      "Predicts every run of a CSV table (docs/formats.md, \"runs\") with preset constants and "
      "prints the error by source, GPU, stack and kind. Rows that cannot be predicted are listed "
      "with the reason."},
+    {"calibrate", "import FILE...", "measurements into records and constants", CLI_CALIBRATE,
+     CLI_MAX_WORDS, cmd_calibrate,
+     "import reads training logs and benchmark results of many tools (docs/import.md lists them) "
+     "and prints what it found: the plan as far as the log has it, the step time with what was "
+     "dropped and why, and what is missing. --json prints one JSON object a line; --out writes "
+     "that to a file.\n"
+     "A file without anything usable is reported with the reason; the exit status is 2 when no "
+     "file had anything."},
     {"show", "model|cluster|gpu|plan|profile [NAME|FILE]", "an input as trainyard understands it",
      CLI_SHOW, 2, cmd_show,
      "Prints every field with its unit; with --json, a file that trainyard reads back. show model "
@@ -61,6 +69,7 @@ const struct cli_option cli_options[] = {
     {"db", 0, CLI_TEXT, TO(db), "FILE", CLI_PREDICT | CLI_SWEEP | CLI_REPORT,
      "SQLite database of the study"},
     {"out", 'o', CLI_TEXT, TO(out), "FOLDER", CLI_REPORT, "folder the report is written to"},
+    {"out", 'o', CLI_TEXT, TO(out), "FILE", CLI_CALIBRATE, "JSON lines are written here"},
     {"runs", 0, CLI_TEXT, TO(runs), "FILE", CLI_VALIDATE, "CSV table of measured runs"},
     {"top", 'k', CLI_U32, TO(top), "K", CLI_SWEEP,
      "plans shown per GPU count; default: 10 for one count, 3 for several"},
@@ -71,7 +80,8 @@ const struct cli_option cli_options[] = {
     {"jobs", 'j', CLI_U32, TO(jobs), "T", CLI_SWEEP | CLI_VALIDATE,
      "worker threads; default: processors"},
     {"json", 0, CLI_SWITCH, TO(json), NULL,
-     CLI_PREDICT | CLI_SWEEP | CLI_SHOW | CLI_LIST | CLI_VALIDATE, "JSON instead of text"},
+     CLI_PREDICT | CLI_SWEEP | CLI_SHOW | CLI_LIST | CLI_VALIDATE | CLI_CALIBRATE,
+     "JSON instead of text"},
     {"man", 0, CLI_SWITCH, TO(man), NULL, CLI_HELP, "manual page in mdoc form"},
     {"quiet", 'q', CLI_SWITCH, TO(quiet), NULL, CLI_ANY, "no progress bar, no warnings"},
     {"help", 'h', CLI_SWITCH, TO(help), NULL, CLI_ANY, "help of the command"},

@@ -102,7 +102,7 @@ static void print_overview(void)
     printf("trainyard predicts how fast a large model trains on a GPU cluster, what limits it and "
            "what to change.\n\nusage: trainyard COMMAND [OPTIONS]\n\n");
     for (const struct cli_command *command = cli_commands; command->name; command++)
-        printf("  %-8s  %s\n", command->name, command->help);
+        printf("  %-9s  %s\n", command->name, command->help);
     printf("\n\"trainyard help COMMAND\" prints its options. Exit status: 0 ok, 1 failed, "
            "2 bad input,\n3 no feasible plan.\n");
 }

@@ -136,6 +136,26 @@ TY_API struct ty_error_stats ty_validation_stats(const struct ty_validation *val
                                                  enum ty_run_key key, const char *value,
                                                  bool clean_only);
 
+/* ---- import of measurements --------------------------------------------------------------- */
+
+/* One run or measurement of a file. */
+struct ty_record {
+    char *json;  /* one line, keys of docs/import.md */
+    char *text;  /* for people, a few lines */
+    bool usable; /* holds what a calibration needs; otherwise the record says what is missing */
+};
+struct ty_import {
+    char format[32]; /* "training-log", "nccl-tests", ... */
+    uint32_t n_records, n_usable;
+    struct ty_record *records;
+};
+/* Reads a training log or a benchmark result, whatever tool wrote it (docs/import.md). Free with
+ * ty_import_free. returns TY_OK, TY_ERR_IO, TY_ERR_NOMEM, TY_ERR_INPUT: no known format, or
+ * nothing in it. Never crashes on any bytes; time linear in the size, at most 1 GiB. */
+TY_API TY_MUST_CHECK ty_status ty_import_file(const char *path, struct ty_import *out,
+                                              struct ty_error *error);
+TY_API void ty_import_free(struct ty_import *import);
+
 /* JSON of a prediction (the keys of `predict --json`) or of a search; free with ty_text_free. */
 TY_API char *ty_prediction_json(const struct ty_prediction *prediction,
                                 const struct ty_profile *profile);

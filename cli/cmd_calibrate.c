@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ * `trainyard calibrate SUB-COMMAND`: what turns a user's measurements into constants. */
+#include "cli/cli.h"
+#include <errno.h>
+#include <string.h>
+
+/* ---- import ------------------------------------------------------------------------------- */
+
+static void print_records(const struct ty_import *import, const char *path, bool json, FILE *out)
+{
+    if (!json)
+        fprintf(out, "%s: %s, %u record%s, %u usable\n", path, import->format, import->n_records,
+                import->n_records == 1 ? "" : "s", import->n_usable);
+    for (uint32_t i = 0; i < import->n_records; i++) {
+        fputs(json ? import->records[i].json : import->records[i].text, out);
+        if (json)
+            fputc('\n', out);
+    }
+}
+
+/* Every file is reported; the status is 0 when any of them gave something usable. */
+static int import_files(struct cli_args *args, FILE *out)
+{
+    int status = CLI_BAD_INPUT;
+    for (uint32_t i = 1; i < args->n_words; i++) {
+        struct ty_error error = {0};
+        struct ty_import import;
+        if (ty_import_file(args->words[i], &import, &error) != TY_OK) {
+            cli_fail(&error);
+            continue;
+        }
+        if (args->json || !out)
+            print_records(&import, args->words[i], args->json, stdout);
+        if (out)
+            print_records(&import, args->words[i], true, out);
+        if (import.n_usable)
+            status = CLI_OK;
+        else
+            cli_warn("%s: nothing usable; the records say why", args->words[i]);
+        ty_import_free(&import);
+    }
+    return status;
+}
+
+static int calibrate_import(struct cli_args *args)
+{
+    struct ty_error error = {0};
+    if (args->n_words < 2) {
+        cli_refuse(&error, "calibrate import", "needs FILE...: training logs or benchmark results");
+        return cli_fail(&error);
+    }
+    FILE *out = args->out ? fopen(args->out, "w") : NULL;
+    if (args->out && !out) {
+        cli_warn("%s: %s", args->out, strerror(errno));
+        return CLI_FAILED;
+    }
+    int status = import_files(args, out);
+    if (out && (ferror(out) | fclose(out))) {
+        cli_warn("%s could not be written", args->out);
+        status = CLI_FAILED;
+    }
+    return status;
+}
+
+/* ---- sub-commands ------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    int (*run)(struct cli_args *args);
+} sub_commands[] = {{"import", calibrate_import}};
+
+int cmd_calibrate(struct cli_args *args)
+{
+    const char *word = args->n_words ? args->words[0] : "";
+    for (size_t i = 0; i < sizeof sub_commands / sizeof sub_commands[0]; i++)
+        if (strcmp(word, sub_commands[i].name) == 0)
+            return sub_commands[i].run(args);
+    struct ty_error error = {0};
+    cli_refuse(&error, "calibrate", "\"%s\" is no sub-command; there is: import", word);
+    return cli_fail(&error);
+}
