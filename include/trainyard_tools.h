@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * Public header of libtrainyard-tools: specification files, built-in data, results database,
  * reports. It needs cJSON, SQLite and GSL and is therefore distributed under GPL-3 as a whole;

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * Pieces of a page that opens offline: inline style, inline SVG, no script; all text escaped. */
 #include "reports/report.h"
 #include "models/spec/json_write.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * The section of one study: what was asked, the best plans, what was dropped, plots, notes. */
 #include "reports/report.h"
 #include "sim/error.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * JSON of an answer: the keys of `predict --json` and `sweep --json`, on which other programs
  * rely. Every key is always there; what is unknown or has no meaning (all numbers of a plan that

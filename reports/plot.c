@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * What all plots share: the look, the quoting of user text, and running gnuplot. A script names
  * only files beside it, so that the folder may be moved and a plot redrawn with `gnuplot NAME.gp`.

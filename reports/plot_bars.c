@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * Stacked bars: parts of the step, components of memory. Colours are told apart by lightness as
  * well as hue, so that they survive colour-blindness and a black-and-white print.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * Curves over the GPU count: scaling with its ideal line, and speed of every plan with the front.
  */
 #include "reports/report.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * Heat map of TP against PP at one GPU count: the largest count with most cells. The sizes are
  * categories, not numbers: each gets one column or row.

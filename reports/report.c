@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * `report`: a database becomes a folder with index.html, and for each plot its SVG, PNG, gnuplot
  * script and data.

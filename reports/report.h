@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * Inside of the report: one folder, for each study its plots and a section of index.html. Names
  * from users never become code: in scripts they are single-quoted gnuplot strings without markup

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * The study database: opening, journal mode, transactions, studies and queries. Predictions are
  * written in store_write.c, tables are made in store_schema.c.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * Reading a study back: what the reports need beside the public writers, without sqlite3.h.
  * docs/database.md describes the tables and views.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * Inside of the store: shared by reports/store*.c only, the code that knows SQLite. */
 #ifndef REPORTS_STORE_DB_H
 #define REPORTS_STORE_DB_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * Queries for the reports: rows of a constant SELECT, one at a time. */
 #include "reports/store_db.h"
 #include "sim/error.h"

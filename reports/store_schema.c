@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * The tables and views of a study (docs/database.md). The plan's columns are generated from the
  * field table of the plan, so a new plan switch becomes a column by itself. Only names from our

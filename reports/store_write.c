@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * Writing predictions: one row each, in transactions of STORE_BATCH_ROWS, through prepared
  * statements. A row is bound in the order of its columns, which store_schema.c lays down.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * The built-in data: every file loads, names itself, has a source, can be used and reads back from
  * its canonical form to the same bits. Spot values: handbook 4.1 and 6.1. */
 #include "include/trainyard_tools.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * docs/formats.md: every example is accepted by the reader of its kind, every field is described.
  */
 #include "include/trainyard_tools.h"

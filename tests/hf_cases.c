@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * Configs as users report them (cases H01 to H09 of the shared material, restated) and input that
  * must be refused with its place: contradictions, missing keys, nonsense, attacks. */
 #include "include/trainyard_tools.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * Every published config of the shared material: exact parameter counts, or a refusal that says
  * why. Expected counts: the table of its README (an independent script over the documented tensor
  * shapes; 35 of them also agree with the tensors that transformers 5.24 builds, counted by us). */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * The own form of a model: what is written reads back to the same bits, what is wrong is refused
  * with its place, single fields are set by name. Expected values are those of the texts. */
 #include "include/trainyard_tools.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * The built-in models: all load, all name their source, and count what is known of them. */
 #include "include/trainyard_tools.h"
 #include "models/spec/builtin.h"

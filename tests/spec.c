@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * Reading and writing specification files: minimal inputs, the place named in every refusal,
  * composite forms of the plan, round trips. Expected values are those of the texts. */
 #include "include/trainyard_tools.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * Finding built-in files by folder and name. */
 #include "models/spec/builtin.h"
 

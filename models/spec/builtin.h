@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * The files of data/, compiled in by tools/embed.sh: {"gpus/h100-sxm", text, bytes}, by name.
  */

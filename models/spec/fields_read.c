@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * Table-driven reading of fields. */
 #include "models/spec/fields_read.h"
 
@@ -204,11 +204,29 @@ ty_status field_from_json(const struct ty_field *field, const struct json_at *at
 
 /* ---- whole objects ---------------------------------------------------------------------- */
 
+/* Distance to a path, or to the part of it that has as many components: "netwrok" is near
+ * "network.nic". */
+static size_t path_distance(const char *known, const char *path)
+{
+    char start[64];
+    size_t dots = 0, length = 0;
+    for (const char *c = path; *c; c++)
+        dots += *c == '.';
+    for (; known[length] && length + 1 < sizeof start; length++) {
+        if (known[length] == '.' && dots-- == 0)
+            break;
+        start[length] = known[length];
+    }
+    start[length] = '\0';
+    const size_t whole = text_distance(known, path), part = text_distance(start, path);
+    return whole < part ? whole : part;
+}
+
 const char *fields_nearest(const struct ty_field *fields, size_t n, const char *path)
 {
     size_t best = 0;
     for (size_t i = 1; i < n; i++)
-        if (text_distance(fields[i].path, path) < text_distance(fields[best].path, path))
+        if (path_distance(fields[i].path, path) < path_distance(fields[best].path, path))
             best = i;
     return n > 0 ? fields[best].path : "";
 }

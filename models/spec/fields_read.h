@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * Fields from text and JSON, driven by the tables of models/fields.h. A refusal says what is there
  * and what is legal; where it is set by the caller's place (JSON) or the path (text).

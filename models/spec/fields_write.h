@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * Fields to JSON by their tables: the counterpart of fields_read.h. */
 #ifndef MODELS_SPEC_FIELDS_WRITE_H
 #define MODELS_SPEC_FIELDS_WRITE_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * Loading and walking JSON. cJSON alone is too trusting for files from outside: it takes numbers
  * beyond double, keys given twice, NUL characters in texts and nesting that a walker would recurse

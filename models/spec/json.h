@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * Reading JSON from users: any bytes are safe, and every refusal names file, line or field.
  *

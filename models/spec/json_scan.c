@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * Numbers by JSON's grammar, and the scan of a text before it is parsed. */
 #include "models/spec/json_scan.h"
 

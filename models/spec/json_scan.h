@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * The pass over JSON text before it is parsed; part of json.c. */
 #ifndef MODELS_SPEC_JSON_SCAN_H
 #define MODELS_SPEC_JSON_SCAN_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * JSON text writer. The buffer doubles; `failed` is sticky. Source: RFC 8259 sections 6 and 7 for
  * numbers and escapes, RFC 3629 section 4 for what counts as UTF-8.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * Writes JSON text (RFC 8259) into a growing buffer: two spaces a level, keys in call order.
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * Inputs from built-in names, files and text. A profile is made in layers: the preset of the GPU's
  * architecture, that of the GPU itself where there is one, the software stack, the user's file.
@@ -10,6 +10,7 @@
 #include "models/spec/model.h"
 #include "sim/error.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,6 +141,10 @@ ty_status ty_cluster_load(const char *name_or_path, struct ty_cluster *out, stru
     ty_status status = load(TY_KIND_CLUSTER, name_or_path, &cluster, error);
     if (status != TY_OK)
         return status;
+    if (!cluster.gpu.name[0] && isnan(cluster.gpu.mem_bytes))
+        return error_set(error, TY_ERR_INPUT, name_or_path,
+                         "gpu: is missing; give a built-in name such as \"h100-sxm\", or an object "
+                         "with peak, memory and sms");
     name_by_file(name_or_path, cluster.name, sizeof cluster.name);
     *out = cluster;
     return TY_OK;

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * The families of HuggingFace configs. Sources: the modelling code of each family as published with
  * its weights (transformers, or the model's own repository); each row was checked against a count

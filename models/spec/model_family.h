@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * What a family of models fixes in its code rather than in its config: norms, biases, defaults,
  * which layers have experts or windows. One row a family.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * Reading a HuggingFace config by meaning: every family has its own names for the same size.
  *

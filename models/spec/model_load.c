@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * ty_model_load and ty_model_parse: built-in names, files, text; both forms. The name of a model is
  * what its text says, else the built-in name, else the file's (its folder's for a config.json).

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * Searched architectures (Nemotron NAS): "block_configs" gives every layer its own key/value heads,
  * MLP size, or neither. Source: the modelling code published with the weights (DeciLM).

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * HuggingFace config.json to a model, and the public loaders. What is not modelled, or could be
  * counted wrongly, is refused: hybrids with state-space layers, encoders, a class that contradicts

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * The plan's composite forms. A flag replaces all it stands for: "full" after "full:4" means every
  * layer again. In a file the parts may also be given one by one, in any order.

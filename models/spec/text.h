@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * How alike two names are: for "did you mean" in refusals. */
 #ifndef MODELS_SPEC_TEXT_H
 #define MODELS_SPEC_TEXT_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * Quantities: number, optional blank, prefix, base.   value = number x prefix x base
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * Numbers with units, the one place that knows prefixes. See also ty_quantity_parse and
  * ty_quantity_text. */
 #ifndef MODELS_SPEC_UNITS_H

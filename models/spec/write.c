@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * Canonical JSON of an input: the fields that are not at their default marker, in table order,
  * dotted paths as nested objects, quantities with units. Reading it back gives the same bits.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * Any bytes as a model. What is read is a decoder: it passes its check, its parts add up to its
  * parameters, its flop are positive, and its own form reads back; a change of one field (the text
  * of "_set", "PATH=VALUE") either fails or leaves something that can be checked and written. */

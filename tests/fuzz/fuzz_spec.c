@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * Any bytes as every kind of specification, as one field and as a quantity. What is read must be
  * legal by its table and come back from its canonical form to the same bits. */
 #include "include/trainyard_tools.h"
