@@ -40,7 +40,8 @@ SCRIPTS := $(sort $(wildcard tests/*.t))
 # Sorted by name without its end: "h100-sxm" comes before "h100-sxm-96gb".
 DATA := $(addsuffix .json,$(sort $(basename $(wildcard data/gpus/*.json data/clusters/*.json \
           data/models/*.json data/profiles/*.json data/stacks/*.json))))
-FORMATTED := $(wildcard include/*.h */*.c */*.h models/spec/*.[ch] tests/*/*.c)
+FORMATTED := $(wildcard $(addsuffix /*.[ch],include sim models models/spec search calibrate \
+                                            reports cli tests tests/bench tests/fuzz))
 
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 CORE_OBJ = $(call obj,$(CORE_SRC))
@@ -65,6 +66,7 @@ MAN = $(patsubst %,$(B)/man/trainyard-%.1,$(COMMANDS)) $(B)/man/trainyard.1
 COMMANDS = predict sweep report show list validate calibrate help version
 
 .DELETE_ON_ERROR:
+.SECONDARY:
 .PHONY: all help check test test-long check-asan check-tsan check-valgrind fuzz bench golden man \
         format lint coverage install uninstall dist clean
 
