@@ -156,7 +156,9 @@ TY_API TY_MUST_CHECK ty_status ty_import_file(const char *path, struct ty_import
                                               struct ty_error *error);
 TY_API void ty_import_free(struct ty_import *import);
 
-/* JSON of a prediction (the keys of `predict --json`) or of a search; free with ty_text_free. */
+/* JSON of a prediction (the keys of `predict --json`) or of a search (its best plans, predicted
+ * once more, with the same keys); free with ty_text_free. NULL: out of memory, or a plan of the
+ * search that its own inputs refuse. */
 TY_API char *ty_prediction_json(const struct ty_prediction *prediction,
                                 const struct ty_profile *profile);
 TY_API char *ty_search_json(const struct ty_search_result *result, const struct ty_search *search);

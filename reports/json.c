@@ -153,49 +153,63 @@ static void write_speed(struct json_writer *json, const struct ty_prediction *p)
     }
 }
 
+/* The keys of `predict --json`, inside an open object. */
+static void write_prediction(struct json_writer *json, const struct ty_prediction *p,
+                             const struct ty_profile *profile)
+{
+    bool judged = p->n_stages > 0; /* memory is computed only for a legal plan */
+    json_bool(json, "feasible", p->feasible);
+    write_violations(json, p);
+    json_text(json, "fit", judged ? fit_name(p->fit) : NULL);
+    json_number(json, "headroom_bytes", judged ? p->headroom_bytes : (double)NAN);
+    json_text(json, "largest_component", judged ? ty_mem_name(p->largest_component) : NULL);
+    write_speed(json, p);
+    write_memory(json, p);
+    write_groups(json, p);
+    json_text(json, "profile", profile->name);
+    json_text(json, "stack", profile->stack);
+    write_plan(json, "resolved_plan", &p->plan);
+    write_notes(json, "defaulted", TY_NOTE_DEFAULTED, p);
+    write_notes(json, "uncalibrated", TY_NOTE_UNCALIBRATED, p);
+    write_notes(json, "extrapolated", TY_NOTE_EXTRAPOLATED, p);
+    write_notes(json, "unused", TY_NOTE_UNUSED, p);
+}
+
 char *ty_prediction_json(const struct ty_prediction *prediction, const struct ty_profile *profile)
 {
-    const struct ty_prediction *p = prediction;
-    bool judged = p->n_stages > 0; /* memory is computed only for a legal plan */
     struct json_writer json;
     json_begin(&json);
     json_object(&json, NULL);
-    json_bool(&json, "feasible", p->feasible);
-    write_violations(&json, p);
-    json_text(&json, "fit", judged ? fit_name(p->fit) : NULL);
-    json_number(&json, "headroom_bytes", judged ? p->headroom_bytes : (double)NAN);
-    json_text(&json, "largest_component", judged ? ty_mem_name(p->largest_component) : NULL);
-    write_speed(&json, p);
-    write_memory(&json, p);
-    write_groups(&json, p);
-    json_text(&json, "profile", profile->name);
-    json_text(&json, "stack", profile->stack);
-    write_plan(&json, "resolved_plan", &p->plan);
-    write_notes(&json, "defaulted", TY_NOTE_DEFAULTED, p);
-    write_notes(&json, "uncalibrated", TY_NOTE_UNCALIBRATED, p);
-    write_notes(&json, "extrapolated", TY_NOTE_EXTRAPOLATED, p);
-    write_notes(&json, "unused", TY_NOTE_UNUSED, p);
+    write_prediction(&json, prediction, profile);
     json_close(&json);
     return json_finish(&json);
 }
 
-static void write_score(struct json_writer *json, const struct ty_score *score)
+/* The best plans, each predicted once more for what a score does not hold. */
+static ty_status write_plans(struct json_writer *json, const struct ty_search_result *result,
+                             const struct ty_search *search)
 {
-    bool feasible = isfinite(score->step_time_s);
-    json_object(json, NULL);
-    write_plan(json, "plan", &score->plan);
-    json_bool(json, "feasible", feasible);
-    json_number(json, "headroom_bytes", score->headroom_bytes);
-    json_number(json, "step_time_s", score->step_time_s);
-    json_number(json, "tokens_per_s", score->tokens_per_s);
-    json_number(json, "tokens_per_s_per_gpu", score->tokens_per_s_per_gpu);
-    json_number(json, "mfu", score->mfu);
-    write_breakdown(json, score->breakdown_s, feasible);
-    json_object(json, "memory_bytes");
-    json_number(json, "peak", score->peak_bytes);
-    json_number(json, "budget", score->peak_bytes + score->headroom_bytes);
+    ty_predictor *predictor;
+    struct ty_options options = search->options;
+    options.effects = false;
+    ty_status status = ty_predictor_create(search->model, search->cluster, search->profile, NULL,
+                                           &predictor, NULL);
+    if (status != TY_OK)
+        return status;
+    json_array(json, "plans");
+    for (uint32_t i = 0; i < result->n_best && status == TY_OK; i++) {
+        struct ty_prediction prediction;
+        status = ty_predictor_run(predictor, &result->best[i].plan, &options, &prediction, NULL);
+        if (status != TY_OK)
+            break;
+        json_object(json, NULL);
+        write_plan(json, "plan", &prediction.plan);
+        write_prediction(json, &prediction, search->profile);
+        json_close(json);
+    }
     json_close(json);
-    json_close(json);
+    ty_predictor_destroy(predictor);
+    return status;
 }
 
 char *ty_search_json(const struct ty_search_result *result, const struct ty_search *search)
@@ -209,15 +223,11 @@ char *ty_search_json(const struct ty_search_result *result, const struct ty_sear
     for (int reason = 0; reason < TY_N_REJECTS; reason++)
         json_count(&json, ty_reject_name((enum ty_reject)reason), result->rejected[reason]);
     json_close(&json);
-    enum ty_flops flops = search->options.flops;
-    json_text(&json, "flop_convention",
-              ty_flops_name(flops == TY_FLOPS_AUTO ? TY_FLOPS_MEGATRON : flops));
-    json_text(&json, "profile", search->profile->name);
-    json_text(&json, "stack", search->profile->stack);
-    json_array(&json, "plans");
-    for (uint32_t i = 0; i < result->n_best; i++)
-        write_score(&json, &result->best[i]);
+    const ty_status status = write_plans(&json, result, search);
     json_close(&json);
-    json_close(&json);
-    return json_finish(&json);
+    char *text = json_finish(&json);
+    if (status == TY_OK)
+        return text;
+    ty_text_free(text);
+    return NULL;
 }

@@ -2,6 +2,7 @@
  * The JSON contract of `predict --json` and `sweep --json`: the keys of issue 2, read back by
  * cJSON; values are the test's own. */
 #include "include/trainyard_tools.h"
+#include "tests/fixtures.h"
 #include "tests/tap.h"
 
 #include <cjson/cJSON.h>
@@ -198,29 +199,40 @@ static void infeasible(const struct ty_profile *profile)
     cJSON_Delete(json);
 }
 
+/* The plans of a search carry every key of a prediction, and the plan itself. */
 static void search(const struct ty_profile *profile)
 {
-    struct ty_prediction p = sample();
-    struct ty_score best = {.plan = p.plan,
-                            .step_time_s = 4.0,
-                            .tokens_per_s = 1048576.0,
-                            .tokens_per_s_per_gpu = 2048.0,
-                            .mfu = 0.425,
-                            .peak_bytes = 70e9,
-                            .headroom_bytes = 5e9};
-    struct ty_search_result result = {.n_enumerated = 100, .n_evaluated = 40, .n_best = 1};
-    result.best = &best;
-    result.rejected[TY_REJECT_HEADS] = 60;
-    struct ty_search question = {.profile = profile};
+    struct ty_model model;
+    struct ty_cluster cluster;
+    fixture_llama3_8b(&model);
+    fixture_dgx_h100(&cluster);
+    struct ty_search question = {
+        .model = &model, .cluster = &cluster, .profile = profile, .top = 1};
+    ty_init(TY_KIND_PLAN, &question.space.fixed);
+    question.space.fixed.n_gpus = 8;
+    question.space.fixed.gbs = 8;
+    struct ty_search_result result;
+    ok(ty_search_run(&question, &result, NULL) == TY_OK, "a small search");
     cJSON *json = read_back(ty_search_json(&result, &question), "a search");
-    ok(number(json, "evaluated") == 40 && number(json, "enumerated") == 100, "counts");
-    ok(number(at(json, "rejected"), "heads_or_ffn_not_divisible") == 60, "rejected by reason");
-    same_text(text(json, "flop_convention"), "megatron", "the default convention, by name");
+    ok(number(json, "evaluated") == (double)result.n_evaluated &&
+           number(json, "enumerated") == (double)result.n_enumerated,
+       "counts");
+    ok(number(at(json, "rejected"), "memory_activations") ==
+           (double)result.rejected[TY_REJECT_MEMORY_ACTIVATIONS],
+       "rejected by reason");
     const cJSON *plan = cJSON_GetArrayItem(at(json, "plans"), 0);
-    ok(number(at(plan, "plan"), "tp") == 8 && number(plan, "tokens_per_s_per_gpu") == 2048.0 &&
-           number(at(plan, "memory_bytes"), "budget") == 75e9,
-       "a plan with its answer");
+    ok(number(at(plan, "plan"), "tp") == result.best[0].plan.tp &&
+           number(plan, "step_time_s") == result.best[0].step_time_s,
+       "the best plan with the time the search found, bit for bit");
+    const struct ty_prediction p = sample();
+    cJSON *single = read_back(ty_prediction_json(&p, profile), "a prediction");
+    bool all = single != NULL;
+    for (const cJSON *key = single ? single->child : NULL; key; key = key->next)
+        all &= cJSON_GetObjectItemCaseSensitive(plan, key->string) != NULL;
+    ok(all, "every key of a prediction");
+    cJSON_Delete(single);
     cJSON_Delete(json);
+    ty_search_free(&result);
 }
 
 int main(void)
