@@ -8,6 +8,7 @@
  *     value, so that equal work means equal resolved plans;
  *   - resolving a resolved plan changes nothing.
  */
+#include "models/routing.h"
 #include "models/setting.h"
 
 #include <math.h>
@@ -17,8 +18,6 @@
 #define DEFAULT_SEQ_TOKENS 4096
 #define DEFAULT_ORDER      "tp-cp-ep-dp-pp"
 #define DEFAULT_OVERLAP    (TY_OVERLAP_GRAD | TY_OVERLAP_PARAM | TY_OVERLAP_PP | TY_OVERLAP_CP)
-#define PLAUSIBLE_IMBALANCE                                                                        \
-    1.2 /* random routing of (E, k) = (64, 8) and (256, 8) gives 1.1 to 1.3; handbook UT-1.16 */
 
 struct resolver {
     const struct setting *setting;
@@ -319,6 +318,21 @@ static void resolve_parallel(const struct resolver *r)
                  (double)NAN);
 }
 
+/* What random routing of one micro-batch does to the busiest expert: the least a router will do. */
+static double plausible_imbalance(const struct resolver *r)
+{
+    const struct ty_model *model = &r->setting->model;
+    const struct ty_plan *plan = r->plan;
+    double worst = 1.0;
+    for (uint32_t i = 0; i < model->n_kinds; i++) {
+        const struct ty_layer_kind *kind = &model->kinds[i];
+        if (kind->mlp == TY_MLP_MOE)
+            worst = fmax(worst, routing_random_imbalance((double)plan->mbs * plan->seq / plan->cp,
+                                                         kind->top_k, kind->n_experts));
+    }
+    return worst;
+}
+
 static void resolve_experts(const struct resolver *r, const struct features *has)
 {
     struct ty_plan *plan = r->plan;
@@ -338,8 +352,9 @@ static void resolve_experts(const struct resolver *r, const struct features *has
             plan->moe_imbalance = 1.0;
     } else if (!given) {
         plan->moe_imbalance = 1.0;
-        note_default(r, "moe_imbalance", "1", "tokens spread evenly over expert ranks",
-                     PLAUSIBLE_IMBALANCE);
+        note_default(r, "moe_imbalance", "1",
+                     "tokens spread evenly over expert ranks; real routers are skewed",
+                     plausible_imbalance(r));
     }
 }
 

@@ -2,6 +2,7 @@
  * Passes of a layer against handbook 1.7, 2.1, 2.3 and property 2 of 11.6, against ACCURACY 1.1-1.5
  * evaluated by a separate Python program ("oracle"), and for random plans. */
 #include "models/layer.h"
+#include "models/routing.h"
 #include "sim/random.h"
 #include "tests/fixtures.h"
 #include "tests/tap.h"
@@ -533,6 +534,21 @@ static void random_plans(void)
        "lists stay within bounds (longest %u of %d)", longest, LAYER_MAX_ITEMS);
 }
 
+/* UT-1.16: 4096 tokens; the formula and a Monte-Carlo figure it may exceed by at most 4 %. */
+static void test_random_routing(void)
+{
+    static const struct {
+        double n_experts, top_k, formula, monte_carlo;
+    } cases[] = {{8, 2, 1.055, 1.042}, {64, 8, 1.119, 1.099}, {256, 8, 1.290, 1.259}};
+    for (int i = 0; i < 3; i++) {
+        const double load = routing_random_imbalance(4096, cases[i].top_k, cases[i].n_experts);
+        within(load, cases[i].formula, 0.0005, "UT-1.16: load of the busiest expert");
+        ok(load >= cases[i].monte_carlo && load <= 1.04 * cases[i].monte_carlo,
+           "UT-1.16: an upper estimate within 4 %%");
+    }
+    ok(routing_random_imbalance(1e9, 8, 8) == 1.0, "every expert chosen: no imbalance");
+}
+
 int main(void)
 {
     flop_of_models();
@@ -544,5 +560,6 @@ int main(void)
     phases();
     options();
     random_plans();
+    test_random_routing();
     return tap_done();
 }
