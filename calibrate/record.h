@@ -96,8 +96,8 @@ void record_stamp(struct record_list *list, struct record *head,
                   const struct record_fields *fields);
 
 /* A field by its key, among those of the point and the stamp: NAN or "" when there is none. */
-double record_get(const struct record *record, const char *key);
-const char *record_get_text(const struct record *record, const char *key);
+double record_value(const struct record *record, const char *key);
+const char *record_value_text(const struct record *record, const char *key);
 
 /* Writes the object of one record. */
 void record_write(const struct record *record, struct json_writer *json);

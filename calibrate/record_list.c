@@ -105,13 +105,13 @@ static const struct record_field *find(const struct record *record, const char *
     return NULL;
 }
 
-double record_get(const struct record *record, const char *key)
+double record_value(const struct record *record, const char *key)
 {
     const struct record_field *field = find(record, key);
     return field ? field->number : (double)NAN;
 }
 
-const char *record_get_text(const struct record *record, const char *key)
+const char *record_value_text(const struct record *record, const char *key)
 {
     const struct record_field *field = find(record, key);
     return field && field->text ? field->text : "";
