@@ -175,8 +175,6 @@ static ty_status add_item(struct run *run, uint32_t i, struct record *record)
             status = engine_add_edge(run->engine, j, id);
     if (!item->is_collective || !item->overlaps)
         run->blocking = id;
-    if (!item->is_collective)
-        record->busy_s += task.work;
     return status;
 }
 

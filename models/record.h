@@ -14,7 +14,6 @@ struct record {
     double time_s;             /* undisturbed, host issuing far enough ahead */
     double part_s[TY_N_PARTS]; /* busy kernels by kind and exposed collectives; adds up to time_s */
     double host_s;             /* time the host needs to issue it; 0 when replayed from a graph */
-    double busy_s;             /* compute stream busy: the bound may count only this */
     double link_bytes[N_LINKS]; /* moved by the layer's own collectives, one rank, one direction */
     double flop_model, flop_hw;
 };

@@ -6,19 +6,20 @@
  *
  *   T >= fixed + max_r [ sum_{q<r} f_q + m sum_{q on r} (f_q + b_q) + sum_{q<r} b_q ] + optimizer
  *
- * f, b: undisturbed busy time of the compute stream only; slots q < r belong to other stages.
- * True of every order of passes; with equal stages and nothing else it is the 1F1B time itself.
+ * f, b: undisturbed time of the passes, their layers' own exposed collectives included: traffic of
+ * the step can only stretch them. Slots q < r belong to other stages. True of every order of
+ * passes; with equal stages and nothing else it is the 1F1B time itself.
  */
 #include "models/step_internal.h"
 
 #include <math.h>
 
-static double busy_s(const struct step *step, uint32_t slot, enum pass_kind kind)
+static double pass_s(const struct step *step, uint32_t slot, enum pass_kind kind)
 {
     double sum_s = step->pass_fixed_s;
     for (uint32_t i = 0; i < step_n_units(&step->slots[slot]); i++) {
         const struct unit unit = step_unit(step, slot, i);
-        sum_s += step_record(step, &unit, kind)->busy_s;
+        sum_s += step_record(step, &unit, kind)->time_s;
     }
     return sum_s * step->jitter;
 }
@@ -34,10 +35,10 @@ ty_status step_bound(struct step *step, const struct setting *setting, const str
     for (uint32_t stage = 0; stage < step->n_stages; stage++) {
         double stage_s = 0.0, first_s = 0.0;
         for (uint32_t slot = stage; slot < step->n_slots; slot += step->n_stages) {
-            const double slot_s =
-                busy_s(step, slot, PASS_FORWARD) + busy_s(step, slot, PASS_BACKWARD);
-            first_s = slot == stage ? slot_s : first_s;
-            stage_s += slot_s;
+            const double both_s =
+                pass_s(step, slot, PASS_FORWARD) + pass_s(step, slot, PASS_BACKWARD);
+            first_s = slot == stage ? both_s : first_s;
+            stage_s += both_s;
         }
         longest_s = fmax(longest_s, ramp_s + step->n_micro * stage_s);
         ramp_s += first_s;

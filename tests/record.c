@@ -59,7 +59,6 @@ static void test_serial(void)
     const struct record *record = get(WHAT_LAYER, PHASE_FORWARD);
     near(record->time_s, kernels_s + collectives_s, 1e-12,
          "tp 8 without overlap: kernels and collectives one after the other");
-    near(record->busy_s, kernels_s, 1e-12, "busy: the kernels alone");
     near(record->part_s[TY_PART_TP], collectives_s, 1e-12, "the collectives are all exposed");
     ok(record->part_s[TY_PART_LAUNCH] == 0.0 && record->part_s[TY_PART_BUBBLE] == 0.0,
        "no launch gap, no bubble inside a layer");
@@ -121,13 +120,12 @@ static void test_parts(void)
                         const struct record *r =
                             get((enum layer_what)what, (enum layer_phase)phase);
                         tiles = tiles && fabs(sum_of(r->part_s) - r->time_s) <= 1e-12 * r->time_s;
-                        positive = positive && r->time_s > 0 && r->busy_s > 0 &&
-                                   r->busy_s <= r->time_s * (1 + 1e-12);
+                        positive = positive && r->time_s > 0;
                         n++;
                     }
                 }
     ok(tiles, "parts add up to the time to 1e-12 (%u records)", n);
-    ok(positive, "0 < busy <= time");
+    ok(positive, "every pass takes time");
 }
 
 static void test_host(void)
