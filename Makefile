@@ -170,7 +170,7 @@ golden: all
 # One library of everything with clang's coverage feedback; each fuzzer starts from data/ and the
 # inputs kept in tests/fuzz/corpus/NAME, and leaves a crashing input in the folder it ran in.
 FUZZ_S ?= 60
-FUZZ_FLAGS = -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
+FUZZ_FLAGS = -w -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 $(B)/fuzz/%: tests/fuzz/%.c $(CORE_SRC) $(TOOLS_SRC) $(B)/builtin.c
 	@mkdir -p $(@D)
 	clang $(ALL_CFLAGS) -O1 $(FUZZ_FLAGS) -o $@ $(filter %.c,$^) $(TOOLS_LIBS)

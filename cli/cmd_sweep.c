@@ -220,6 +220,10 @@ static int run(struct sweep *sweep)
     struct ty_error *error = &sweep->error;
     if (cli_load(sweep->args, true, &sweep->inputs, error) != TY_OK)
         return cli_fail(error);
+    if (sweep->inputs.options.rung == TY_RUNG_BOUND) {
+        cli_refuse(error, "--rung bound", "not built yet for a sweep: it ranks by simulation");
+        return cli_fail(error);
+    }
     prepare(sweep);
     if (sweep->args->db && open_study(sweep) != TY_OK)
         return cli_fail(error);

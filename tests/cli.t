@@ -202,6 +202,8 @@ is_deeply([grep { $_->{plan}{tp} > 2 || $_->{plan}{pp} > 2
 is((run('sweep', @space, qw(--gpus 32 --json --jobs 1)))[1],
     (run('sweep', @space, qw(--gpus 32 --json --jobs 4)))[1], 'the same at 1 and 4 threads');
 refused('sweep without GPUs', 2, qr/gpus/, 'sweep', @space);
+refused('sweep by bounds', 2, qr/--rung bound: not built yet/, 'sweep', @space,
+    qw(--gpus 16 --rung bound));
 refused('empty range', 2, qr/--gpus.*no multiple of 8/, 'sweep', @space, '--gpus', '9..15');
 for my $bad ('8..', '0..8', '8..4', '8..16*1', '8,,16', '1..x') {
     refused("GPUs '$bad'", 2, qr/--gpus/, 'sweep', @space, '--gpus', $bad);

@@ -77,6 +77,10 @@ exported=$( (exports $core; exports $tools) | sort)
 ok 'every declared function is exported, and no other' empty "$(
     { echo "$declared"; echo "$exported"; } | sort | uniq -u)"
 
+# Two internal functions of one name would meet in a program that links both archives.
+twice=$(nm "$B"/internal/core.a "$B"/internal/tools.a | awk '$2 == "T" {print $3}' | sort | uniq -d)
+ok 'no internal function is defined twice' empty "$twice"
+
 # Writable data would be state shared by all simulations of a process.
 data=$(find "$B"/obj/sim "$B"/obj/models "$B"/obj/search -name '*.o' -exec objdump -t {} + |
     awk '/ \.(data|bss|tdata|tbss)\t/ && $NF !~ /^\./')
