@@ -186,7 +186,7 @@ bench: $(if $(BENCH),$(B)/bench/$(BENCH),$(BENCHES)) $(B)/trainyard
 	@set -e; for b in $(filter $(B)/bench/%,$^); do ./$$b; done
 
 coverage:
-	$(MAKE) B=$(B)-coverage CFLAGS='-O0 -g --coverage' check
+	$(MAKE) B=$(B)-coverage CFLAGS='-O0 -g' SANITIZE=--coverage check
 	@cd $(B)-coverage && find obj -path obj/tests -prune -o -name '*.gcno' -print | \
 	    while read -r f; do gcov -n "$${f%.gcno}.o" -o "$$(dirname "$$f")" 2>/dev/null; done | \
 	    awk -F"'" '/^File/ {file = $$2} /^Lines executed/ && file ~ /\.c$$/ && !seen[file]++ \

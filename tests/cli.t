@@ -141,6 +141,26 @@ for my $kind (['cluster', 'dgx-h100'], ['gpu', 'h100-sxm']) {
 my ($status, $out, $err) = run('show', 'model', 'llama3-8b', '--set', 'cluster.nodes=4');
 like($err, qr/unused: cluster\.nodes=4/, 'an input that no part of the answer reads is named');
 
+($status, $out) = run('version');
+is($status, 0, 'version: status 0');
+like($out, qr/^trainyard \d+\.\d+\.\d+\ncompiler .*\nflags .*cJSON \d.*SQLite \d.*gnuplot.*cuda +no/s,
+    'version: what a bug report needs');
+for my $kind (['models', 'parameters'], ['clusters', 'NIC'], ['gpus', 'BF16'], ['stacks', '']) {
+    my ($code, $text) = run('list', $kind->[0]);
+    my @odd = grep { !/$kind->[1]/ } split /\n/, $text;
+    is_deeply([$code, @odd], [0], "list $kind->[0]: every line says what it is");
+}
+($status, $out) = run('show', 'cluster', 'dgx-h100');
+like($out, qr/^network\.nic +50 GB\/s/m, 'show cluster: a quantity with its unit');
+like($out, qr/^network\.latency +- +.*default/m, 'show cluster: what is left to its default');
+($status, $out) = run('show', 'profile', '--cluster', 'dgx-h100');
+like($out, qr/^name +preset-hopper/m, 'show profile: preset of the GPU');
+my ($shown) = json('show', 'plan', @plan);
+is($shown->{dp} // $shown->{sharding}, 'zero1', 'show plan with model and cluster is resolved');
+is((run('show', 'plan', @job, qw(--gpus 8 --tp 3)))[0], 3, 'show plan: broken rules, status 3');
+refused('show of nothing', 2, qr/not one of model/, 'show', 'thing');
+refused('show gpu without name', 2, qr/list gpus/, 'show', 'gpu');
+
 # ---- predict ---------------------------------------------------------------------------------
 my ($answer, $code) = json('predict', @plan);
 is($code, 0, 'predict: status 0');
@@ -183,6 +203,22 @@ is($exit, 3, '405B on 8 GPUs: status 3');
 is($broken->{fit}, 'no', 'it does not fit');
 cmp_ok($broken->{headroom_bytes}, '<', 0, 'and says how much is missing');
 
+($status, $out) = run('predict', @plan);
+like($out, qr/^limited by \w+: \d+ %/m, 'text: what limits the step');
+like($out, qr/^not calibrated$/m, 'text: presets are named as such');
+my $percent = 0;
+$percent += $1 while $out =~ /^  \w+ +[\d.]+ (?:m|u|)s +([\d.]+) %/mg;
+cmp_ok(abs($percent - 100), '<', 1, 'text: the shares add up');
+($status, $out) = run('predict', @plan, '--rung', 'bound');
+like($out, qr/step time +\S+ \w+ at least/, 'the bound says that it is one');
+my ($bound) = json('predict', @plan, '--rung', 'bound');
+is($bound->{step_time_s}, undef, 'the bound rung gives no step time');
+is((run('predict', @plan, '--db', "$dir/one.db"))[0], 0, 'predict --db');
+is((run('report', '--db', "$dir/one.db", '--out', "$dir/one"))[0], 0, 'its report');
+isnt((run('predict', @plan, '--db', "$dir/no/such.db"))[0], 0, 'a database that cannot be made');
+($status, $out) = run('predict', @plan, '--cp-scheme', 'ulysses');
+like($out, qr/without effect.*cp_scheme +ulysses/s, 'a flag without effect is named');
+
 # ---- sweep and report ------------------------------------------------------------------------
 my @space = (@job, qw(--gbs 64 --seq 4096));
 my ($sweep, $swept) = json('sweep', @space, '--gpus', '16..32', '--db', "$dir/yard.db");
@@ -201,6 +237,12 @@ is_deeply([grep { $_->{plan}{tp} > 2 || $_->{plan}{pp} > 2
     || $_->{plan}{recompute} eq 'selective' } @{$narrow->{plans}}], [], 'lists limit the knobs');
 is((run('sweep', @space, qw(--gpus 32 --json --jobs 1)))[1],
     (run('sweep', @space, qw(--gpus 32 --json --jobs 4)))[1], 'the same at 1 and 4 threads');
+# 24 and 56 replicas do not divide 64 sequences.
+($status, $out) = run('sweep', @space, '--gpus', '16,24,56', qw(--tp 1 --pp 1
+    --cp 1 --top 1));
+is($status, 0, 'sweep as text: status 0');
+like($out, qr/best plan of each GPU count.*16 GPUs, by tokens.*no feasible plan with 24, 56 GPUs/s,
+    'a table per count, and the counts without one');
 refused('sweep without GPUs', 2, qr/gpus/, 'sweep', @space);
 refused('sweep by bounds', 2, qr/--rung bound: not built yet/, 'sweep', @space,
     qw(--gpus 16 --rung bound));
