@@ -33,7 +33,7 @@ static ty_status predict_run(struct run *run, struct ty_error *error)
         ty_predictor_create(&run->model, &run->cluster, &run->profile, NULL, &predictor, error);
     if (status != TY_OK)
         return status;
-    const struct ty_options options = {.ignore_memory = true};
+    const struct ty_options options = {.measured = true};
     struct ty_prediction answer;
     status = ty_predictor_run(predictor, &run->plan, &options, &answer, error);
     if (status == TY_OK) {
@@ -67,14 +67,10 @@ static void validate_row(void *context, uint32_t worker, uint64_t index)
 ty_status ty_validate_runs(const char *csv_path, uint32_t n_threads, struct ty_validation *out,
                            struct ty_error *error)
 {
-    struct job job = {.table.path = csv_path};
-    ty_status status = csv_read(csv_path, &job.table.csv, error);
+    struct job job = {0};
+    ty_status status = run_table_open(csv_path, &job.table, error);
     if (status != TY_OK)
         return status;
-    if (csv_column(&job.table.csv, "id") < 0 || csv_column(&job.table.csv, "step_time_s") < 0) {
-        csv_free(&job.table.csv);
-        return error_set(error, TY_ERR_INPUT, csv_path, "needs the columns id and step_time_s");
-    }
     const uint32_t n_workers = n_threads ? n_threads : parallel_processors();
     job.rows = calloc(job.table.csv.n_rows, sizeof *job.rows);
     job.error = calloc(n_workers, sizeof *job.error);
@@ -90,7 +86,7 @@ ty_status ty_validate_runs(const char *csv_path, uint32_t n_threads, struct ty_v
     else
         free(job.rows);
     free(job.error);
-    csv_free(&job.table.csv);
+    run_table_close(&job.table);
     return status;
 }
 
@@ -111,6 +107,8 @@ const char *ty_run_value(const struct ty_run_row *row, enum ty_run_key key)
         return row->stack;
     case TY_RUN_KIND:
         return row->kind;
+    case TY_RUN_FAMILY:
+        return row->family;
     }
     return "";
 }
@@ -156,7 +154,8 @@ struct ty_error_stats ty_validation_stats(const struct ty_validation *validation
     for (uint32_t i = 0; error && i < validation->n_rows; i++) {
         const struct ty_run_row *row = &validation->rows[i];
         const bool chosen = !value || strcmp(ty_run_value(row, key), value) == 0;
-        if (chosen && !isnan(row->predicted_s) && !(clean_only && row->noisy))
+        const bool both = row->measured_s > 0.0 && row->predicted_s > 0.0;
+        if (chosen && both && !(clean_only && row->noisy))
             error[n++] = row->predicted_s / row->measured_s - 1.0;
     }
     const struct ty_error_stats stats = stats_of(error, n);

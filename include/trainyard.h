@@ -505,8 +505,8 @@ struct ty_options {
     enum ty_rung rung;   /* default: simulate */
     enum ty_flops flops; /* default: megatron */
     bool effects;        /* compute effect_pct of the notes (one prediction each) */
-    bool ignore_memory;  /* compute the time of a plan that does not fit (feasible stays false), for
-                            comparing with runs that were measured */
+    bool measured;       /* the plan is known to run: memory and the rule that keeps tp inside a
+                            scale-up domain do not stop the computation (feasible stays false) */
     uint64_t seed;
     uint64_t max_events; /* 0 = 200,000,000 */
 };

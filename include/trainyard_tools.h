@@ -105,10 +105,12 @@ TY_API TY_MUST_CHECK ty_status ty_report_write(const char *db_path, const char *
 
 /* One measured training run of a table, and what the predictor says of it. */
 struct ty_run_row {
-    char id[48], source[24], gpu[24], stack[32], kind[16]; /* kind: dense, moe, lora, sft */
-    double measured_s, predicted_s;                 /* step time; predicted_s NAN when refused */
+    char id[64], source[24], gpu[24], stack[32], release[16], site[24];
+    char fabric[16], kind[16], family[32]; /* kind: dense, moe, lora, sft; family: "mcore/moe" */
+    double measured_s, predicted_s;        /* step time; NAN when not printed / refused */
     double measured_mem_bytes, predicted_mem_bytes; /* NAN when not printed / refused */
     char refused[240]; /* why there is no prediction; empty otherwise */
+    char assumed[240]; /* cells filled by rule and values mended, parted by ';' */
     bool noisy;        /* the source marks the row, or its figures contradict each other */
 };
 struct ty_validation {
@@ -119,7 +121,7 @@ struct ty_error_stats {
     uint32_t n;
     double median_ape, mean_ape, p90_ape, bias; /* fractions; bias: median signed error */
 };
-enum ty_run_key { TY_RUN_SOURCE, TY_RUN_GPU, TY_RUN_STACK, TY_RUN_KIND };
+enum ty_run_key { TY_RUN_SOURCE, TY_RUN_GPU, TY_RUN_STACK, TY_RUN_KIND, TY_RUN_FAMILY };
 
 /* Predicts every run of a CSV table (columns of docs/formats.md, "runs") with preset profiles.
  * Free with ty_validation_free. returns TY_OK, TY_ERR_IO, TY_ERR_INPUT, TY_ERR_NOMEM. */

@@ -166,6 +166,15 @@ static ty_status simulate(ty_predictor *predictor, const struct ty_plan *asked,
     return effects_fill(&base, &predictor->evaluator.allocator, &predictor->notes);
 }
 
+/* Tensor parallel over nodes is slow, not impossible: runs that were measured did it. */
+static bool refused(const ty_predictor *predictor, const struct ty_options *options,
+                    uint32_t n_violations)
+{
+    const bool slow_tp =
+        n_violations == 1 && strcmp(predictor->violation[0].rule, "tp_domain") == 0;
+    return n_violations > 0 && !(slow_tp && options->measured);
+}
+
 /* Legality and memory. *go_on: whether a time is worth computing. */
 static ty_status screen(ty_predictor *predictor, const struct ty_options *options,
                         struct ty_prediction *answer, bool *go_on)
@@ -177,7 +186,7 @@ static ty_status screen(ty_predictor *predictor, const struct ty_options *option
                        MAX_VIOLATIONS, &n_violations);
     answer->violations = predictor->violation;
     answer->n_violations = n_violations < MAX_VIOLATIONS ? n_violations : MAX_VIOLATIONS;
-    if (n_violations)
+    if (refused(predictor, options, n_violations))
         return TY_OK;
     answer->n_groups = list_groups(setting, &answer->plan, predictor->group);
     answer->groups = predictor->group;
@@ -187,9 +196,9 @@ static ty_status screen(ty_predictor *predictor, const struct ty_options *option
     if (status != TY_OK)
         return status;
     report_memory(predictor, &verdict, answer);
-    answer->feasible = verdict.fit != TY_FIT_NO;
-    *go_on = answer->feasible || options->ignore_memory;
-    if (!answer->feasible)
+    answer->feasible = verdict.fit != TY_FIT_NO && n_violations == 0;
+    *go_on = answer->feasible || options->measured;
+    if (verdict.fit == TY_FIT_NO)
         refuse_memory(predictor, answer);
     return TY_OK;
 }
