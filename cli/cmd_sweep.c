@@ -124,8 +124,11 @@ static void print_rejections(const struct ty_search_result *result)
     char count[40];
     printf("%s plans enumerated, ",
            cli_count_text((double)result->n_enumerated, count, sizeof count));
-    printf("%s simulated; rejected before any time was computed:\n",
-           cli_count_text((double)result->n_evaluated, count, sizeof count));
+    printf("%s legal and fitting, ",
+           cli_count_text((double)result->n_bounded, count, sizeof count));
+    printf("%s simulated%s; rejected before any time was computed:\n",
+           cli_count_text((double)result->n_evaluated, count, sizeof count),
+           result->n_evaluated < result->n_bounded ? " (the rest cannot be listed)" : "");
     for (enum ty_reject reason = 0; reason < TY_N_REJECTS; reason++)
         if (result->rejected[reason])
             printf("  %-28s %14s\n", ty_reject_name(reason),
@@ -211,6 +214,7 @@ static void prepare(struct sweep *sweep)
                                        .top = args->top ? args->top : top,
                                        .all = args->all,
                                        .allow_tight = args->tight,
+                                       .exhaustive = args->exhaustive || args->db,
                                        .progress = on_progress,
                                        .user = sweep};
 }

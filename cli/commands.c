@@ -75,6 +75,8 @@ const struct cli_option cli_options[] = {
      "plans shown per GPU count; default: 10 for one count, 3 for several"},
     {"all", 'a', CLI_SWITCH, TO(all), NULL, CLI_SWEEP,
      "near-duplicates too, not only the best of each (tp, pp, cp, ep)"},
+    {"exhaustive", 0, CLI_SWITCH, TO(exhaustive), NULL, CLI_SWEEP,
+     "simulate every plan that fits, not only those that could be listed; --db implies it"},
     {"tight", 0, CLI_SWITCH, TO(tight), NULL, CLI_SWEEP,
      "also plans above the safe share of memory; they often run out of it at launch"},
     {"jobs", 'j', CLI_U32, TO(jobs), "T", CLI_SWEEP | CLI_VALIDATE,

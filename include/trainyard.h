@@ -646,21 +646,24 @@ struct ty_search {
     uint32_t n_threads; /* 0 = number of processors */
     uint32_t top;       /* best plans kept per GPU count; 0 = 10 */
     bool allow_tight;   /* also plans above the safe share of memory: they often die at launch */
+    bool exhaustive;    /* simulate every plan that fits, not only those that could be listed */
     bool all;           /* keep near-duplicates: not only the best of each (tp, pp, cp, ep) */
     ty_search_fn *progress;
     void *user;
 };
 
 struct ty_search_result {
-    uint64_t n_enumerated, n_evaluated;
+    uint64_t n_enumerated, n_bounded, n_evaluated; /* bounded: legal and fitting */
     uint64_t rejected[TY_N_REJECTS];
     uint32_t n_best;
     struct ty_score *best; /* [n_best], by GPU count, then best first */
 };
 
-/* Enumerates every legal plan of the space, screens by legality and memory before any time is
- * computed, simulates the survivors, ranks by tokens/s/GPU (ties: lower plan_id). The result is
- * the same at any number of threads. Free with ty_search_free.
+/* Enumerates every plan of the space, screens by legality and memory before any time is computed,
+ * bounds the survivors and simulates them best bound first until none of the rest can be among the
+ * `top`; ranks by tokens/s/GPU (ties: lower plan_id). The list is exactly that of simulating every
+ * survivor, and the same at any number of threads. `progress` gets each simulated plan; done counts
+ * those settled, simulated or left out by their bound. Free with ty_search_free.
  * returns TY_OK, TY_ERR_INFEASIBLE (result is valid and says why), TY_ERR_RANGE, TY_ERR_NOMEM,
  * TY_ERR_CANCELLED. */
 TY_API TY_MUST_CHECK ty_status ty_search_run(const struct ty_search *search,

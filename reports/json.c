@@ -218,6 +218,7 @@ char *ty_search_json(const struct ty_search_result *result, const struct ty_sear
     json_begin(&json);
     json_object(&json, NULL);
     json_count(&json, "enumerated", result->n_enumerated);
+    json_count(&json, "bounded", result->n_bounded);
     json_count(&json, "evaluated", result->n_evaluated);
     json_object(&json, "rejected");
     for (int reason = 0; reason < TY_N_REJECTS; reason++)

@@ -1,40 +1,68 @@
 /* SPDX-License-Identifier: MIT
  *
- * The search: number the space, screen every plan by legality and memory before any time is
- * computed, simulate the survivors in rounds of fixed size, rank.
+ * The search in three passes over a numbered space:
  *
- * Determinism: what a worker writes depends only on the plan id; counters are sums; scores leave
- * in id order after each round. So results are the same at any number of threads. The rounds are
- * also where best-first order and a threshold will go.
+ *   screen    every plan: legality, memory; no time is computed
+ *   bound     every survivor: the most tokens/s/GPU its lower bound of the step allows
+ *   simulate  per GPU count in order of that bound, in rounds of fixed size, until the next bound
+ *             is strictly worse than the worst plan still listed
+ *
+ * Since bound x (1 - 1e-9) <= simulated step, what is left out cannot be listed: the result is that
+ * of simulating everything (`exhaustive`).
+ *
+ * Determinism: what a worker writes depends only on the plan id; counters are sums; thresholds
+ * move only between rounds; scores leave in the order of the rounds. So results and the plans
+ * simulated are the same at any number of threads.
  */
 #include "models/legality.h"
 #include "models/predict.h"
+#include "search/board.h"
 #include "search/parallel.h"
 #include "search/space.h"
 #include "sim/error.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ROUND         512  /* plans simulated between two deliveries of scores */
+#define MIN_ROUND     4 /* plans of a round follow the length of the list, within these */
+#define MAX_ROUND     64
 #define SCREEN_GRAIN  1024 /* ids a worker takes at a time while screening */
 #define SURVIVES      255
-#define DEFAULT_TOP   10
 #define SCREEN_FAILED 254
+#define DEFAULT_TOP   10
+/* The bound is admissible up to this rounding; source: DESIGN 4, rung 2. */
+#define BOUND_SLACK 1e-9
+
+/* A plan that is legal and fits. */
+struct survivor {
+    uint64_t id;
+    double most; /* tokens/s/GPU at its bound */
+};
+
+/* The survivors of one GPU count and how far they have been simulated. */
+struct front {
+    uint64_t first, n; /* in hunt.survivor */
+    uint64_t next;     /* first not yet simulated, 0 .. n */
+    struct board board;
+};
 
 struct hunt {
     const struct ty_search *search;
     struct setting setting;
     struct ty_options options;
     struct space space;
-    uint32_t n_workers;
+    uint32_t n_workers, top;
+    uint32_t round; /* plans of one GPU count simulated between two looks at its bound */
     struct evaluator *evaluator; /* [n_workers] */
     ty_status *failed;           /* [n_workers] first failure of each worker */
     uint8_t *verdict;            /* [n_plans] enum ty_reject, SURVIVES or SCREEN_FAILED */
-    uint64_t *survivor;          /* [n_survivors] plan ids, ascending */
-    double *value;               /* [n_survivors] tokens/s/GPU */
-    uint64_t n_survivors, round_first;
-    struct ty_score *score; /* [ROUND] */
+    struct survivor *survivor;   /* [n_survivors] by GPU count, then best bound, then id */
+    uint64_t n_survivors, n_settled;
+    struct front *front;         /* [n_counts] */
+    struct board_entry *entries; /* [n_counts][top] of the boards */
+    uint64_t *batch;             /* [n_counts * round] survivors of this round */
+    struct ty_score *score;      /* [n_counts * round] */
 };
 
 /* ---- one plan ------------------------------------------------------------------------------ */
@@ -103,7 +131,7 @@ static void score_plan(struct hunt *hunt, uint32_t worker, uint64_t id, struct t
     memcpy(out->breakdown_s, result.breakdown_s, sizeof out->breakdown_s);
 }
 
-/* ---- the two passes over the space ----------------------------------------------------------- */
+/* ---- screen ------------------------------------------------------------------------------- */
 
 static void screen_id(void *context, uint32_t worker, uint64_t id)
 {
@@ -112,14 +140,6 @@ static void screen_id(void *context, uint32_t worker, uint64_t id)
     resolved_plan(hunt, id, &plan);
     struct memory_verdict memory;
     hunt->verdict[id] = screen_plan(hunt, worker, &plan, &memory);
-}
-
-static void score_survivor(void *context, uint32_t worker, uint64_t index)
-{
-    struct hunt *hunt = context;
-    const uint64_t survivor = hunt->round_first + index;
-    score_plan(hunt, worker, hunt->survivor[survivor], &hunt->score[index]);
-    hunt->value[survivor] = hunt->score[index].tokens_per_s_per_gpu;
 }
 
 static ty_status first_failure(const struct hunt *hunt)
@@ -141,119 +161,149 @@ static ty_status screen_all(struct hunt *hunt, struct ty_search_result *result)
         else if (hunt->verdict[id] < TY_N_REJECTS)
             result->rejected[hunt->verdict[id]]++;
     }
-    ty_status status = first_failure(hunt);
+    result->n_bounded = hunt->n_survivors;
+    const ty_status status = first_failure(hunt);
     if (status != TY_OK || hunt->n_survivors == 0)
         return status;
     hunt->survivor = calloc(hunt->n_survivors, sizeof *hunt->survivor);
-    hunt->value = calloc(hunt->n_survivors, sizeof *hunt->value);
-    if (!hunt->survivor || !hunt->value)
+    if (!hunt->survivor)
         return TY_ERR_NOMEM;
     uint64_t kept = 0;
     for (uint64_t id = 0; id < n; id++)
         if (hunt->verdict[id] == SURVIVES)
-            hunt->survivor[kept++] = id;
+            hunt->survivor[kept++].id = id;
     return TY_OK;
 }
 
-static bool deliver(const struct hunt *hunt, uint64_t n_scores, uint64_t done)
+/* ---- bound -------------------------------------------------------------------------------- */
+
+static void bound_survivor(void *context, uint32_t worker, uint64_t index)
+{
+    struct hunt *hunt = context;
+    struct survivor *survivor = &hunt->survivor[index];
+    struct evaluator *evaluator = &hunt->evaluator[worker];
+    struct ty_plan plan;
+    resolved_plan(hunt, survivor->id, &plan);
+    struct memory_verdict memory;
+    double bound_s = 0.0;
+    ty_status status = evaluator_memory(evaluator, &hunt->setting, &plan, &memory);
+    if (status == TY_OK)
+        status = step_bound(evaluator->step, &hunt->setting, &plan, evaluator->slots, &bound_s);
+    if (status != TY_OK)
+        hunt->failed[worker] = status;
+    survivor->most = plan_tokens_per_step(&plan) / (bound_s * (1.0 - BOUND_SLACK)) / plan.n_gpus;
+}
+
+static int by_promise(const void *a, const void *b)
+{
+    const struct survivor *left = a, *right = b;
+    if (left->most != right->most)
+        return left->most < right->most ? 1 : -1;
+    return (left->id > right->id) - (left->id < right->id);
+}
+
+static ty_status bound_all(struct hunt *hunt)
+{
+    parallel_for(hunt->n_workers, hunt->n_survivors, 16, bound_survivor, hunt);
+    uint64_t first = 0;
+    for (uint32_t i = 0; i < hunt->space.n_counts; i++) {
+        const struct count_space *count = &hunt->space.count[i];
+        struct front *front = &hunt->front[i];
+        uint64_t end = first;
+        while (end < hunt->n_survivors && hunt->survivor[end].id < count->first_id + count->n_plans)
+            end++;
+        *front = (struct front){.first = first, .n = end - first};
+        front->board = (struct board){.capacity = hunt->top,
+                                      .all = hunt->search->all,
+                                      .entry = &hunt->entries[(size_t)i * hunt->top]};
+        qsort(&hunt->survivor[first], front->n, sizeof *hunt->survivor, by_promise);
+        first = end;
+    }
+    return first_failure(hunt);
+}
+
+/* ---- simulate ----------------------------------------------------------------------------- */
+
+/* Takes the next plans of a front, or settles it when none of the rest can be listed. */
+static uint64_t take_round(struct hunt *hunt, struct front *front, uint64_t n_batch)
+{
+    const double threshold =
+        hunt->search->exhaustive ? -(double)INFINITY : board_threshold(&front->board);
+    uint64_t taken = 0;
+    while (taken < hunt->round && front->next < front->n) {
+        const uint64_t index = front->first + front->next;
+        if (hunt->survivor[index].most < threshold) {
+            hunt->n_settled += front->n - front->next;
+            front->next = front->n;
+            break;
+        }
+        hunt->batch[n_batch + taken++] = index;
+        front->next++;
+    }
+    hunt->n_settled += taken;
+    return taken;
+}
+
+static void score_batch(void *context, uint32_t worker, uint64_t index)
+{
+    struct hunt *hunt = context;
+    score_plan(hunt, worker, hunt->survivor[hunt->batch[index]].id, &hunt->score[index]);
+}
+
+static struct front *front_of(struct hunt *hunt, uint64_t survivor)
+{
+    uint32_t i = 0;
+    while (survivor >= hunt->front[i].first + hunt->front[i].n)
+        i++;
+    return &hunt->front[i];
+}
+
+static bool deliver(const struct hunt *hunt, uint64_t n_scores)
 {
     const struct ty_search *search = hunt->search;
     if (!search->progress)
         return true;
     for (uint64_t i = 0; i < n_scores; i++)
-        if (!search->progress(search->user, &hunt->score[i], done + i + 1, hunt->n_survivors))
+        if (!search->progress(search->user, &hunt->score[i], hunt->n_settled, hunt->n_survivors))
             return false;
-    return n_scores > 0 || search->progress(search->user, NULL, done, hunt->n_survivors);
+    return n_scores > 0 || search->progress(search->user, NULL, hunt->n_settled, hunt->n_survivors);
 }
 
-static ty_status score_all(struct hunt *hunt, struct ty_search_result *result)
+static ty_status simulate_all(struct hunt *hunt, struct ty_search_result *result)
 {
-    if (!deliver(hunt, 0, 0))
+    if (!deliver(hunt, 0))
         return TY_ERR_CANCELLED;
-    for (uint64_t first = 0; first < hunt->n_survivors; first += ROUND) {
-        const uint64_t rest = hunt->n_survivors - first;
-        const uint64_t n = rest < ROUND ? rest : ROUND;
-        hunt->round_first = first;
-        parallel_for(hunt->n_workers, n, 1, score_survivor, hunt);
+    for (;;) {
+        uint64_t n = 0;
+        for (uint32_t i = 0; i < hunt->space.n_counts; i++)
+            n += take_round(hunt, &hunt->front[i], n);
+        if (n == 0)
+            return TY_OK;
+        parallel_for(hunt->n_workers, n, 1, score_batch, hunt);
         const ty_status status = first_failure(hunt);
         if (status != TY_OK)
             return status;
         result->n_evaluated += n;
-        if (!deliver(hunt, n, first))
+        for (uint64_t i = 0; i < n; i++)
+            board_offer(&front_of(hunt, hunt->batch[i])->board, &hunt->score[i].plan,
+                        hunt->score[i].tokens_per_s_per_gpu, hunt->score[i].plan_id);
+        if (!deliver(hunt, n))
             return TY_ERR_CANCELLED;
     }
-    return TY_OK;
 }
 
-/* ---- ranking ----------------------------------------------------------------------------------
- * Within a GPU count: tokens/s/GPU, larger first; ties: lower plan id. Unless `all`, only the best
- * plan of each (tp, pp, cp, ep) is listed: its neighbours in micro-batch or recompute say little.
- */
-
-struct ranked {
-    double value;
-    uint64_t id;
-};
-
-static int by_rank(const void *a, const void *b)
+/* The listed plans, simulated once more for all their figures. */
+static ty_status list_best(struct hunt *hunt, struct ty_search_result *result)
 {
-    const struct ranked *left = a, *right = b;
-    if (left->value != right->value)
-        return left->value < right->value ? 1 : -1;
-    return (left->id > right->id) - (left->id < right->id);
-}
-
-static bool same_shape(const struct ty_plan *a, const struct ty_plan *b)
-{
-    return a->tp == b->tp && a->pp == b->pp && a->cp == b->cp && a->ep == b->ep;
-}
-
-static bool listed(const struct ty_score *best, uint32_t n, const struct ty_plan *plan)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (same_shape(&best[i].plan, plan))
-            return true;
-    return false;
-}
-
-/* Appends the best plans of one GPU count: ranked [n] is sorted here. */
-static void keep_best(struct hunt *hunt, struct ranked *ranked, uint64_t n, uint32_t top,
-                      struct ty_search_result *result)
-{
-    qsort(ranked, n, sizeof *ranked, by_rank);
-    struct ty_score *best = &result->best[result->n_best];
-    uint32_t kept = 0;
-    for (uint64_t i = 0; i < n && kept < top; i++) {
-        struct ty_plan plan;
-        resolved_plan(hunt, ranked[i].id, &plan);
-        if (!hunt->search->all && listed(best, kept, &plan))
-            continue;
-        score_plan(hunt, 0, ranked[i].id, &best[kept++]);
-    }
-    result->n_best += kept;
-}
-
-static ty_status rank_all(struct hunt *hunt, struct ty_search_result *result)
-{
-    const uint32_t top = hunt->search->top ? hunt->search->top : DEFAULT_TOP;
-    const uint64_t most = (uint64_t)top * hunt->space.n_counts;
-    result->best =
-        calloc(most < hunt->n_survivors ? most : hunt->n_survivors, sizeof *result->best);
-    struct ranked *ranked = calloc(hunt->n_survivors, sizeof *ranked);
-    if (!result->best || !ranked) {
-        free(ranked);
+    uint64_t n_listed = 0;
+    for (uint32_t i = 0; i < hunt->space.n_counts; i++)
+        n_listed += hunt->front[i].board.n;
+    result->best = calloc(n_listed, sizeof *result->best);
+    if (!result->best)
         return TY_ERR_NOMEM;
-    }
-    uint64_t survivor = 0;
-    for (uint32_t i = 0; i < hunt->space.n_counts; i++) {
-        const struct count_space *count = &hunt->space.count[i];
-        const uint64_t end_id = count->first_id + count->n_plans;
-        uint64_t n = 0;
-        for (; survivor < hunt->n_survivors && hunt->survivor[survivor] < end_id; survivor++)
-            ranked[n++] = (struct ranked){hunt->value[survivor], hunt->survivor[survivor]};
-        keep_best(hunt, ranked, n, top, result);
-    }
-    free(ranked);
+    for (uint32_t i = 0; i < hunt->space.n_counts; i++)
+        for (uint32_t j = 0; j < hunt->front[i].board.n; j++)
+            score_plan(hunt, 0, hunt->front[i].board.entry[j].id, &result->best[result->n_best++]);
     return first_failure(hunt);
 }
 
@@ -280,9 +330,16 @@ static ty_status open_hunt(struct hunt *hunt, struct ty_error *error)
     hunt->n_workers = search->n_threads ? search->n_threads : parallel_processors();
     hunt->evaluator = calloc(hunt->n_workers, sizeof *hunt->evaluator);
     hunt->failed = calloc(hunt->n_workers, sizeof *hunt->failed);
-    hunt->score = calloc(ROUND, sizeof *hunt->score);
+    hunt->top = search->top ? search->top : DEFAULT_TOP;
+    hunt->round = hunt->top < MIN_ROUND ? MIN_ROUND : hunt->top < MAX_ROUND ? hunt->top : MAX_ROUND;
+    const uint32_t n_counts = hunt->space.n_counts;
+    hunt->front = calloc(n_counts, sizeof *hunt->front);
+    hunt->entries = calloc((size_t)n_counts * hunt->top, sizeof *hunt->entries);
+    hunt->batch = calloc((size_t)n_counts * hunt->round, sizeof *hunt->batch);
+    hunt->score = calloc((size_t)n_counts * hunt->round, sizeof *hunt->score);
     hunt->verdict = calloc(hunt->space.n_plans, 1);
-    if (!hunt->evaluator || !hunt->failed || !hunt->score || !hunt->verdict)
+    if (!hunt->evaluator || !hunt->failed || !hunt->front || !hunt->entries || !hunt->batch ||
+        !hunt->score || !hunt->verdict)
         return error_set(error, TY_ERR_NOMEM, "search", "out of memory");
     for (uint32_t i = 0; i < hunt->n_workers; i++) {
         status = evaluator_init(&hunt->evaluator[i], NULL);
@@ -301,7 +358,9 @@ static void close_hunt(struct hunt *hunt)
     free(hunt->score);
     free(hunt->verdict);
     free(hunt->survivor);
-    free(hunt->value);
+    free(hunt->front);
+    free(hunt->entries);
+    free(hunt->batch);
     space_destroy(&hunt->space);
     free(hunt);
 }
@@ -314,9 +373,11 @@ static ty_status run(struct hunt *hunt, struct ty_search_result *result, struct 
                          "none of %llu plans is legal and fits in memory",
                          (unsigned long long)hunt->space.n_plans);
     if (status == TY_OK)
-        status = score_all(hunt, result);
+        status = bound_all(hunt);
     if (status == TY_OK)
-        status = rank_all(hunt, result);
+        status = simulate_all(hunt, result);
+    if (status == TY_OK)
+        status = list_best(hunt, result);
     return status == TY_OK ? status
                            : error_set(error, status, "search", "%s", ty_status_text(status));
 }

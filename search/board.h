@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The best plans of one GPU count: larger value first, ties by lower plan id. Unless `all`, only
+ * the best plan of each (tp, pp, cp, ep) is listed: its neighbours in micro-batch or recompute say
+ * little. What is listed does not depend on the order in which plans arrive.
+ */
+#ifndef SEARCH_BOARD_H
+#define SEARCH_BOARD_H
+
+#include "include/trainyard.h"
+
+struct board_entry {
+    double value;
+    uint64_t id;
+    uint32_t tp, pp, cp, ep;
+};
+
+struct board {
+    uint32_t n, capacity;
+    bool all;
+    struct board_entry *entry; /* [capacity], best first; the caller's */
+};
+
+void board_offer(struct board *board, const struct ty_plan *plan, double value, uint64_t id);
+/* Value below which a plan cannot be listed any more; -INFINITY while there is room. */
+double board_threshold(const struct board *board);
+
+#endif
