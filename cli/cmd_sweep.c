@@ -228,6 +228,8 @@ static int run(struct sweep *sweep)
         cli_refuse(error, "--rung bound", "not built yet for a sweep: it ranks by simulation");
         return cli_fail(error);
     }
+    if (!sweep->inputs.plan.gbs && !sweep->inputs.space.gbs.n && !sweep->args->quiet)
+        cli_warn("no --gbs: every plan takes a batch of its own (dp * mbs * pp sequences)");
     prepare(sweep);
     if (sweep->args->db && open_study(sweep) != TY_OK)
         return cli_fail(error);
