@@ -39,7 +39,7 @@ FUZZ_SRC := $(wildcard tests/fuzz/*.c)
 SCRIPTS := $(sort $(wildcard tests/*.t))
 # Sorted by name without its end: "h100-sxm" comes before "h100-sxm-96gb".
 DATA := $(addsuffix .json,$(sort $(basename $(wildcard data/gpus/*.json data/clusters/*.json \
-          data/models/*.json data/profiles/*.json data/stacks/*.json))))
+          data/models/*.json data/profiles/*.json data/rules/*.json data/stacks/*.json))))
 FORMATTED := $(wildcard $(addsuffix /*.[ch],include sim models models/spec search calibrate \
                                             reports cli tests tests/bench tests/fuzz))
 
@@ -67,7 +67,7 @@ COMMANDS = predict sweep report show list validate calibrate help version
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help check test test-long check-asan check-tsan check-valgrind fuzz bench golden man \
+.PHONY: FORCE all help check test test-long check-asan check-tsan check-valgrind fuzz bench golden man \
         format lint coverage install uninstall dist clean
 
 all: $(B)/trainyard $(LIBRARIES)
@@ -104,9 +104,14 @@ $(B)/obj/cli/cmd_version.o: ALL_CFLAGS += -DTY_BUILD_FLAGS='"$(CFLAGS) $(SANITIZ
 $(shell pkg-config --modversion sqlite3)"'
 
 # The data files travel inside the tools library: no path to look up, nothing to lose.
-$(B)/builtin.c: tools/embed.sh $(DATA)
+$(B)/builtin.c: tools/embed.sh $(DATA) $(B)/data.list
 	@mkdir -p $(@D)
 	sh tools/embed.sh $(DATA) > $@
+# Changes when a file comes or goes.
+$(B)/data.list: FORCE
+	@mkdir -p $(@D)
+	@echo '$(DATA)' | cmp -s - $@ || echo '$(DATA)' > $@
+FORCE:
 $(B)/obj/builtin.o: $(B)/builtin.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c $< -o $@

@@ -228,7 +228,7 @@ static ty_status check_rules(const struct json_at *top, struct ty_error *error)
 ty_status match_parse(const char *text, size_t bytes, struct match *out, struct ty_error *error)
 {
     struct match match = {0};
-    ty_status status = json_parse(text, bytes, "stacks/match", &match.rules, error);
+    ty_status status = json_parse(text, bytes, "rules/match", &match.rules, error);
     if (status == TY_OK)
         status = check_rules(&match.rules.top, error);
     if (status == TY_OK)
@@ -240,9 +240,9 @@ ty_status match_parse(const char *text, size_t bytes, struct match *out, struct 
 
 ty_status match_load(struct match *out, struct ty_error *error)
 {
-    const struct builtin_file *file = builtin_find("stacks", "match");
+    const struct builtin_file *file = builtin_find("rules", "match");
     if (!file)
-        return error_set(error, TY_ERR_INTERNAL, "stacks/match", "the built-in rules are missing");
+        return error_set(error, TY_ERR_INTERNAL, "rules/match", "the built-in rules are missing");
     return match_parse((const char *)file->text, file->bytes, out, error);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a row of the table of runs does not say: software stack, site, cluster, and the cells its
- * source left out. Ordered rules in data/stacks/match.json decide it, the first that matches wins:
+ * source left out. Ordered rules in data/rules/match.json decide it, the first that matches wins:
  *
  *   "vpp": [{"pp": {"max": 1}, "is": "1"},
  *           {"stack": ["megatron-core", "mlperf"], "is": "= layers / pp", "max": 20},

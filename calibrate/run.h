@@ -2,7 +2,7 @@
  *
  * A row of the table of published runs as inputs of the predictor: model from the printed shape,
  * cluster from the GPU and network cells, plan from the layout cells. What a source did not print
- * is filled by the rules of data/stacks/match.json, for all rows alike. A printed plan that breaks
+ * is filled by the rules of data/rules/match.json, for all rows alike. A printed plan that breaks
  * a rule of the predictor is mended in one general way (calibrate/mend.c) and says so.
  */
 #ifndef CALIBRATE_RUN_H

@@ -29,14 +29,9 @@ const char *ty_builtin_name(enum ty_kind kind, size_t index)
     return builtin_name(folder_of(kind), index);
 }
 
-/* "match" holds the rules that choose among the stacks. */
 const char *ty_builtin_stack(size_t index)
 {
-    const char *name;
-    for (size_t i = 0; (name = builtin_name("stacks", i)); i++)
-        if (strcmp(name, "match") != 0 && index-- == 0)
-            break;
-    return name;
+    return builtin_name("stacks", index);
 }
 
 void ty_text_free(char *text)
