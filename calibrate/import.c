@@ -8,6 +8,7 @@
 #include <string.h>
 
 const struct import_format import_formats[] = {
+    {"microbenchmark", micro_sniff, micro_import},
     {NULL, NULL, NULL},
 };
 

@@ -40,6 +40,9 @@ ty_status import_add(struct ty_import *import, struct json_writer *json, const c
 uint32_t training_log_sniff(const struct import_file *file);
 ty_status training_log_read(struct import_file *file, struct ty_import *out,
                             struct ty_error *error);
+/* Output of microbenchmarks (calibrate/micro.h). */
+uint32_t micro_sniff(const struct import_file *file);
+ty_status micro_import(struct import_file *file, struct ty_import *out, struct ty_error *error);
 
 /* Any bytes as UTF-8, in place of *text: UTF-16 by its mark or by its zero bytes, a UTF-8 mark
  * dropped, NUL bytes made blanks. returns false when out of memory. */

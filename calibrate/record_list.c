@@ -14,7 +14,7 @@ void record_list_init(struct record_list *list)
 
 void record_list_free(struct record_list *list)
 {
-    array_free(NULL, list->record, list->capacity, sizeof *list->record);
+    array_free(&list->arena.allocator, list->record, list->capacity, sizeof *list->record);
     arena_destroy(&list->arena);
     *list = (struct record_list){0};
 }
@@ -77,7 +77,8 @@ void record_add(struct record_list *list, const struct record *head,
     if (list->too_many || list->out_of_memory)
         return;
     void *records = list->record;
-    if (!array_grow(NULL, &records, &list->capacity, list->n + 1, sizeof *list->record)) {
+    if (!array_grow(&list->arena.allocator, &records, &list->capacity, list->n + 1,
+                    sizeof *list->record)) {
         list->out_of_memory = true;
         return;
     }
