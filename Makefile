@@ -39,7 +39,8 @@ FUZZ_SRC := $(wildcard tests/fuzz/*.c)
 SCRIPTS := $(sort $(wildcard tests/*.t))
 # Sorted by name without its end: "h100-sxm" comes before "h100-sxm-96gb".
 DATA := $(addsuffix .json,$(sort $(basename $(wildcard data/gpus/*.json data/clusters/*.json \
-          data/models/*.json data/profiles/*.json data/rules/*.json data/stacks/*.json))))
+          data/models/*.json data/profiles/*.json data/rules/*.json data/stacks/*.json \
+          data/runs/fitted.json))))
 FORMATTED := $(wildcard $(addsuffix /*.[ch],include sim models models/spec search calibrate \
                                             reports cli tests tests/bench tests/fuzz))
 

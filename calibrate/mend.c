@@ -34,7 +34,7 @@ static uint32_t nearest_heads(uint32_t hidden, uint32_t tp)
     return best;
 }
 
-static void mend_heads(struct run *run, struct ty_layer_kind *kind)
+static void mend_heads(struct ty_run *run, struct ty_layer_kind *kind)
 {
     const uint32_t tp = run->plan.tp, asked = kind->n_heads;
     if (asked % tp != 0) {
@@ -52,7 +52,7 @@ static void mend_heads(struct run *run, struct ty_layer_kind *kind)
 }
 
 /* Raises a width to a multiple and says so once for all layer kinds. */
-static void mend_width(struct run *run, const char *name, uint32_t *width, uint32_t of)
+static void mend_width(struct ty_run *run, const char *name, uint32_t *width, uint32_t of)
 {
     const uint32_t raised = up_to_multiple(*width, of);
     if (raised != *width)
@@ -60,7 +60,7 @@ static void mend_width(struct run *run, const char *name, uint32_t *width, uint3
     *width = raised;
 }
 
-static void mend_model(struct run *run)
+static void mend_model(struct ty_run *run)
 {
     const struct ty_plan *plan = &run->plan;
     for (uint32_t i = 0; i < run->model.n_kinds; i++) {
@@ -76,19 +76,28 @@ static void mend_model(struct run *run)
 
 /* ---- plan ----------------------------------------------------------------------------------- */
 
-/* A layout larger than the printed GPU count needs the GPUs that it names. */
-static void mend_gpus(struct run *run)
+/* A layout larger than the printed GPU count: fewer stages where they fill the GPUs, as tp is a
+ * matter of the node; else the GPUs that the layout names. A remainder of GPUs is idle. */
+static void mend_gpus(struct ty_run *run)
 {
     struct ty_plan *plan = &run->plan;
-    const uint64_t ranks = (uint64_t)plan->tp * plan->cp * plan->pp;
-    const uint32_t asked = plan->n_gpus;
-    if (ranks > UINT32_MAX || plan->n_gpus % ranks == 0)
+    const uint64_t stage = (uint64_t)plan->tp * plan->cp, ranks = stage * plan->pp;
+    const uint32_t gpus = plan->n_gpus, pp = plan->pp;
+    if (ranks > UINT32_MAX || gpus % ranks == 0)
         return;
-    plan->n_gpus = asked < ranks ? (uint32_t)ranks : asked - (uint32_t)(asked % ranks);
-    run_assume(&run->row, "gpus %u -> %u", asked, plan->n_gpus);
+    if (gpus < ranks && gpus % stage == 0)
+        plan->pp = (uint32_t)(gpus / stage);
+    else
+        plan->n_gpus = gpus < ranks ? (uint32_t)ranks : gpus - (uint32_t)(gpus % ranks);
+    if (plan->pp == 1)
+        plan->vpp = 1;
+    if (plan->pp != pp)
+        run_assume(&run->row, "pp %u -> %u", pp, plan->pp);
+    if (plan->n_gpus != gpus)
+        run_assume(&run->row, "gpus %u -> %u", gpus, plan->n_gpus);
 }
 
-static void mend_experts(struct run *run)
+static void mend_experts(struct ty_run *run)
 {
     struct ty_plan *plan = &run->plan;
     const uint32_t asked = plan->ep;
@@ -99,7 +108,7 @@ static void mend_experts(struct run *run)
 }
 
 /* n micro-batches of the printed size or smaller hold the sequences of a replica. */
-static void mend_batch(struct run *run)
+static void mend_batch(struct ty_run *run)
 {
     struct ty_plan *plan = &run->plan;
     const uint32_t dp = (uint32_t)(plan->n_gpus / ((uint64_t)plan->tp * plan->cp * plan->pp));
@@ -117,7 +126,7 @@ static void mend_batch(struct run *run)
         run_assume(&run->row, "gbs %u -> %u", batch, plan->gbs);
 }
 
-static bool breaks(const struct run *run, const char *rule)
+static bool breaks(const struct ty_run *run, const char *rule)
 {
     struct ty_violation broken[32];
     struct ty_plan resolved;
@@ -132,7 +141,7 @@ static bool breaks(const struct run *run, const char *rule)
     return false;
 }
 
-static void mend_chunks(struct run *run)
+static void mend_chunks(struct ty_run *run)
 {
     const uint32_t asked = run->plan.vpp;
     while (run->plan.vpp > 1 && (breaks(run, "layers") || breaks(run, "interleave")))
@@ -141,7 +150,7 @@ static void mend_chunks(struct run *run)
         run_assume(&run->row, "vpp %u -> %u", asked, run->plan.vpp);
 }
 
-static void mend_switches(struct run *run)
+static void mend_switches(struct ty_run *run)
 {
     struct ty_plan *plan = &run->plan;
     if (plan->sharding == TY_SHARDING_ZERO2 && plan->pp > 1) {
@@ -162,7 +171,7 @@ static void mend_switches(struct run *run)
     }
 }
 
-void run_mend(struct run *run)
+void run_mend(struct ty_run *run)
 {
     struct ty_plan *plan = &run->plan;
     if (!plan->tp || !plan->pp || !plan->cp || !plan->n_gpus)

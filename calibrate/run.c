@@ -214,7 +214,7 @@ static ty_status read_names_of_plan(const struct facts *facts, struct ty_plan *p
     return status;
 }
 
-static ty_status read_plan(const struct facts *facts, struct run *run, struct ty_error *error)
+static ty_status read_plan(const struct facts *facts, struct ty_run *run, struct ty_error *error)
 {
     struct ty_plan *plan = &run->plan;
     ty_init(TY_KIND_PLAN, plan);
@@ -242,17 +242,46 @@ static ty_status read_plan(const struct facts *facts, struct run *run, struct ty
 /* ---- the row ----------------------------------------------------------------------------------
  */
 
+static const char *scale_of(double n_gpus)
+{
+    static const struct {
+        double up_to;
+        const char *name;
+    } classes[] = {
+        {8, "1-8"}, {64, "9-64"}, {256, "65-256"}, {1024, "257-1024"}, {4096, "1025-4096"}};
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
+        if (n_gpus <= classes[i].up_to)
+            return classes[i].name;
+    return n_gpus > 4096 ? "over 4096" : "";
+}
+
 static void copy_fact(const struct facts *facts, const char *name, char *out, size_t bytes)
 {
     text_format(out, bytes, "%s", facts_text(facts, name));
 }
 
+/* Runs that differ in their layout only. */
+static void name_sweep(const struct facts *facts, struct ty_run_row *row)
+{
+    static const char *const same[] = {"prefix",  "model",     "gpu",  "gpus",
+                                       "seq_len", "precision", "task", "gbs"};
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
+        text_append(row->sweep, sizeof row->sweep, "%s%s", i ? " " : "",
+                    facts_text(facts, same[i]));
+}
+
 static void read_names(const struct facts *facts, struct ty_run_row *row)
 {
-    *row = (struct ty_run_row){.predicted_s = (double)NAN, .predicted_mem_bytes = (double)NAN};
+    const double nan = (double)NAN;
+    *row = (struct ty_run_row){.predicted_s = nan,
+                               .no_site_s = nan,
+                               .predicted_mem_bytes = nan,
+                               .interval_80_s = {nan, nan},
+                               .scale = scale_of(facts_number(facts, "gpus"))};
     copy_fact(facts, "id", row->id, sizeof row->id);
     copy_fact(facts, "prefix", row->source, sizeof row->source);
     copy_fact(facts, "gpu", row->gpu, sizeof row->gpu);
+    copy_fact(facts, "model", row->model, sizeof row->model);
     copy_fact(facts, "stack", row->stack, sizeof row->stack);
     copy_fact(facts, "release", row->release, sizeof row->release);
     copy_fact(facts, "site", row->site, sizeof row->site);
@@ -261,8 +290,11 @@ static void read_names(const struct facts *facts, struct ty_run_row *row)
     text_format(row->family, sizeof row->family, "%s/%s", facts_text(facts, "family"), row->kind);
     row->measured_s = facts_number(facts, "step_time_s");
     row->measured_mem_bytes = facts_number(facts, "mem_gb") * 1073741824.0;
-    row->noisy = *facts_text(facts, "flags") || strcmp(facts_text(facts, "check"), "off") == 0 ||
-                 strcmp(row->source, "bert") == 0 || strcmp(row->source, "bsv") == 0;
+    row->noisy_source = *facts_text(facts, "noisy_source") != '\0';
+    row->noisy = row->noisy_source || *facts_text(facts, "flags") ||
+                 strcmp(facts_text(facts, "check"), "off") == 0 ||
+                 strcmp(facts_text(facts, "config_grade"), "C") == 0;
+    name_sweep(facts, row);
 }
 
 /* The columns that rules fill, in the order in which they are told. */
@@ -296,7 +328,7 @@ static void refuse_incomplete(const struct facts *facts, struct ty_run_row *row)
         text_format(row->refused, sizeof row->refused, "GPU \"%s\" is not known", row->gpu);
 }
 
-ty_status run_from_row(const struct run_table *table, uint64_t index, struct run *out,
+ty_status run_from_row(const struct run_table *table, uint64_t index, struct ty_run *out,
                        struct ty_error *error)
 {
     struct facts facts;
@@ -339,4 +371,31 @@ void run_table_close(struct run_table *table)
 {
     match_free(&table->match);
     csv_free(&table->csv);
+}
+
+static ty_status load_from(const struct run_table *table, const char *id, struct ty_run *out,
+                           struct ty_error *error)
+{
+    const int column = csv_column(&table->csv, "id");
+    for (uint64_t i = 0; i < table->csv.n_rows; i++) {
+        if (strcmp(csv_cell(&table->csv, i, column), id) != 0)
+            continue;
+        const ty_status status = run_from_row(table, i, out, error);
+        if (status == TY_OK && *out->row.refused)
+            return error_set(error, TY_ERR_INPUT, id, "cannot be predicted: %s", out->row.refused);
+        return status;
+    }
+    return error_set(error, TY_ERR_INPUT, id, "no run of %s has this id", table->path);
+}
+
+ty_status ty_run_load(const char *csv_path, const char *id, struct ty_run *out,
+                      struct ty_error *error)
+{
+    struct run_table table;
+    ty_status status = run_table_open(csv_path, &table, error);
+    if (status != TY_OK)
+        return status;
+    status = load_from(&table, id, out, error);
+    run_table_close(&table);
+    return status;
 }

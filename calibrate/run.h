@@ -11,14 +11,6 @@
 #include "calibrate/match.h"
 #include "include/trainyard_tools.h"
 
-struct run {
-    struct ty_run_row row; /* names, measured values, what was assumed */
-    struct ty_model model;
-    struct ty_cluster cluster;
-    struct ty_profile profile;
-    struct ty_plan plan;
-};
-
 struct run_table {
     struct csv csv;
     const char *path;
@@ -31,12 +23,12 @@ void run_table_close(struct run_table *table);
 
 /* Fills `out` from one row; a row that cannot be predicted gets row.refused. returns TY_OK or the
  * failure of a loader (built-in data missing). */
-ty_status run_from_row(const struct run_table *table, uint64_t index, struct run *out,
+ty_status run_from_row(const struct run_table *table, uint64_t index, struct ty_run *out,
                        struct ty_error *error);
 
 /* Changes what the predictor would refuse although the run took place; each change is a line of
  * row.assumed. */
-void run_mend(struct run *run);
+void run_mend(struct ty_run *run);
 /* Adds one assumption: a column that was filled, a value that was mended. */
 __attribute__((format(printf, 2, 3))) void run_assume(struct ty_run_row *row, const char *format,
                                                       ...);

@@ -183,9 +183,8 @@ static void print_notes(const struct ty_prediction *p)
 
 /* ---- infeasible --------------------------------------------------------------------------- */
 
-static void print_infeasible(const struct ty_prediction *p)
+static void print_broken(const struct ty_prediction *p)
 {
-    printf("no feasible plan:\n");
     for (uint32_t i = 0; i < p->n_violations; i++) {
         const struct ty_violation *broken = &p->violations[i];
         printf("  %s: %s", broken->rule, broken->text);
@@ -193,6 +192,12 @@ static void print_infeasible(const struct ty_prediction *p)
             printf("; legal: %s", broken->legal);
         putchar('\n');
     }
+}
+
+static void print_infeasible(const struct ty_prediction *p)
+{
+    printf("no feasible plan:\n");
+    print_broken(p);
     print_imbalance(p);
     print_memory(p);
 }
@@ -201,9 +206,13 @@ void cli_print_prediction(const struct ty_prediction *p, const struct cli_inputs
 {
     const bool simulated = isfinite(p->step_time_s);
     print_title(p, inputs);
-    if (!p->feasible) {
+    if (!p->feasible && !simulated) {
         print_infeasible(p);
         return;
+    }
+    if (!p->feasible) {
+        printf("known to run, although:\n");
+        print_broken(p);
     }
     (simulated ? print_headline : print_bound)(p);
     print_memory_line(p);

@@ -27,8 +27,8 @@ struct cli_setting {
 struct cli_args {
     const struct cli_command *command;
     const char *model, *cluster, *profile, *stack, *plan, *flops, *rung, *db, *out, *runs;
-    bool json, quiet, all, tight, exhaustive, help, man;
-    uint32_t top, jobs;
+    bool json, quiet, all, tight, exhaustive, measured, help, man;
+    uint32_t top, jobs, worst;
     uint64_t seed;
     uint32_t n_words, n_settings;
     const char *words[CLI_MAX_WORDS]; /* what is not an option: `show model NAME` */
@@ -171,6 +171,7 @@ int cmd_report(struct cli_args *args);
 int cmd_validate(struct cli_args *args);
 int cmd_calibrate(struct cli_args *args);
 int cmd_show(struct cli_args *args);
+int cli_show_run(const struct cli_args *args, const char *id, struct ty_error *error);
 int cmd_list(struct cli_args *args);
 int cmd_help(struct cli_args *args);
 int cmd_version(struct cli_args *args);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * `trainyard predict`: one plan. */
 #include "cli/cli.h"
+#include <math.h>
 #include <stdlib.h>
 
 static ty_status store_prediction(const struct cli_args *args, const struct cli_inputs *inputs,
@@ -46,7 +47,8 @@ static int answer(const struct cli_args *args, struct cli_inputs *inputs, ty_pre
         cli_print_prediction(&prediction, inputs);
     else if (print_json(&prediction, &inputs->profile) != CLI_OK)
         status = CLI_FAILED;
-    return status == CLI_OK && !prediction.feasible ? CLI_INFEASIBLE : status;
+    const bool answered = prediction.feasible || isfinite(prediction.step_time_s);
+    return status == CLI_OK && !answered ? CLI_INFEASIBLE : status;
 }
 
 int cmd_predict(struct cli_args *args)

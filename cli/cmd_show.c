@@ -212,8 +212,10 @@ int cmd_show(struct cli_args *args)
     } else if (strcmp(what, "profile") == 0) {
         used = 1u << TY_KIND_PROFILE | 1u << TY_KIND_CLUSTER;
         status = show_profile(args, name, &error);
+    } else if (strcmp(what, "run") == 0) {
+        status = cli_show_run(args, name, &error);
     } else {
-        cli_warn("show: \"%s\" is not one of model, cluster, gpu, plan, profile", what);
+        cli_warn("show: \"%s\" is not one of model, cluster, gpu, plan, profile, run", what);
         return CLI_BAD_INPUT;
     }
     if (status == CLI_OK)

@@ -1,65 +1,176 @@
 /* SPDX-License-Identifier: MIT
  * `trainyard validate`: predicts the runs of a table and prints how far off it is. */
 #include "cli/cli.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void print_stats(const char *name, const struct ty_error_stats *stats)
-{
-    if (stats->n == 0)
-        return;
-    printf("  %-20s %5u %8.1f %8.1f %8.1f %+8.1f\n", name, stats->n, 100.0 * stats->median_ape,
-           100.0 * stats->mean_ape, 100.0 * stats->p90_ape, 100.0 * stats->bias);
-}
+/* ---- errors of groups ----------------------------------------------------------------------- */
 
-static bool seen_before(const struct ty_validation *validation, enum ty_run_key key, uint32_t row)
+static void print_stats(const struct ty_validation *validation, const char *name,
+                        const struct ty_run_filter *filter)
 {
-    const char *value = ty_run_value(&validation->rows[row], key);
-    for (uint32_t i = 0; i < row; i++)
-        if (strcmp(ty_run_value(&validation->rows[i], key), value) == 0)
-            return true;
-    return false;
+    const struct ty_error_stats stats = ty_validation_stats(validation, filter);
+    if (stats.n > 0)
+        printf("  %-20s %5u %8.1f %8.1f %8.1f %+8.1f\n", name, stats.n, 100.0 * stats.median_ape,
+               100.0 * stats.mean_ape, 100.0 * stats.p90_ape, 100.0 * stats.bias);
 }
 
 static void print_groups(const struct ty_validation *validation, enum ty_run_key key,
                          const char *title)
 {
+    const char *value;
     printf("\n%-22s %5s %8s %8s %8s %8s\n", title, "n", "median", "mean", "P90", "bias");
-    for (uint32_t i = 0; i < validation->n_rows; i++) {
-        if (seen_before(validation, key, i))
-            continue;
-        const char *value = ty_run_value(&validation->rows[i], key);
-        const struct ty_error_stats stats = ty_validation_stats(validation, key, value, false);
-        print_stats(*value ? value : "(none)", &stats);
-    }
+    for (uint32_t i = 0; (value = ty_validation_value(validation, key, i)); i++)
+        print_stats(validation, *value ? value : "(none)",
+                    &(struct ty_run_filter){TY_RUN_STEP_TIME, key, value, false});
 }
 
-static void print_refusals(const struct ty_validation *validation)
+static void print_overall(const struct ty_validation *validation)
+{
+    static const struct {
+        const char *name;
+        struct ty_run_filter filter;
+    } figures[] = {
+        {"all runs", {TY_RUN_STEP_TIME, TY_RUN_SOURCE, NULL, false}},
+        {"clean runs", {TY_RUN_STEP_TIME, TY_RUN_SOURCE, NULL, true}},
+        {"clean, site unknown", {TY_RUN_STEP_TIME_NO_SITE, TY_RUN_SOURCE, NULL, true}},
+        {"memory, all runs", {TY_RUN_MEMORY, TY_RUN_SOURCE, NULL, false}},
+    };
+    uint32_t n;
+    const double coverage = ty_validation_coverage(validation, &n);
+    printf("\n%-22s %5s %8s %8s %8s %8s\n", "overall", "n", "median", "mean", "P90", "bias");
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
+        print_stats(validation, figures[i].name, &figures[i].filter);
+    if (n > 0)
+        printf("\n80 %% intervals hold %.1f %% of %u measured step times\n", 100.0 * coverage, n);
+}
+
+/* ---- order inside sweeps -------------------------------------------------------------------- */
+
+static ty_status print_rankings(const struct ty_validation *validation, struct ty_error *error)
+{
+    struct ty_rankings rankings;
+    const ty_status status = ty_validation_rankings(validation, &rankings, error);
+    if (status != TY_OK)
+        return status;
+    printf("\nSweeps of layouts (correlation of predicted and measured order; regret: how much\n"
+           "slower the predicted best is than the best, percent)\n"
+           "      n spearman  kendall   regret\n");
+    for (uint32_t i = 0; i < rankings.n; i++) {
+        const struct ty_ranking *sweep = &rankings.sweeps[i];
+        printf("  %5u %+8.2f %+8.2f %8.1f  %s%s\n", sweep->n, sweep->spearman, sweep->kendall,
+               100.0 * sweep->regret, sweep->sweep, sweep->noisy ? " (noisy)" : "");
+    }
+    printf("  weighted mean of %u without noisy ones: spearman %.2f, kendall %.2f, regret %.1f "
+           "(median %.1f)\n",
+           rankings.n_clean, rankings.spearman, rankings.kendall, 100.0 * rankings.mean_regret,
+           100.0 * rankings.median_regret);
+    ty_rankings_free(&rankings);
+    return TY_OK;
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+static double off_by(const struct ty_run_row *row)
+{
+    const double error = fabs(row->predicted_s / row->measured_s - 1.0);
+    return isnan(error) ? -1.0 : error;
+}
+
+static int by_error(const void *a, const void *b)
+{
+    const double left = off_by(*(const struct ty_run_row *const *)a);
+    const double right = off_by(*(const struct ty_run_row *const *)b);
+    return (left < right) - (left > right);
+}
+
+static void print_row(const struct ty_run_row *row)
+{
+    char plan[160], measured[40], predicted[40];
+    printf("  %-16s %+7.1f  %s, measured %s  %s, %s, %u GPUs  %s\n", row->id,
+           100.0 * (row->predicted_s / row->measured_s - 1.0),
+           cli_time_text(row->predicted_s, predicted, sizeof predicted),
+           cli_time_text(row->measured_s, measured, sizeof measured), row->model, row->gpu,
+           row->plan.n_gpus, cli_plan_text(&row->plan, plan, sizeof plan));
+}
+
+static void print_worst(const struct ty_validation *validation, uint32_t n_worst)
+{
+    const struct ty_run_row **order = calloc(validation->n_rows + 1, sizeof *order);
+    if (!order) {
+        cli_warn("out of memory");
+        return;
+    }
+    for (uint32_t i = 0; i < validation->n_rows; i++)
+        order[i] = &validation->rows[i];
+    qsort(order, validation->n_rows, sizeof *order, by_error);
+    printf("\nLargest errors, percent\n");
+    for (uint32_t i = 0; i < n_worst && i < validation->n_rows && off_by(order[i]) >= 0.0; i++)
+        print_row(order[i]);
+    free(order);
+}
+
+static uint32_t n_refused(const struct ty_validation *validation)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < validation->n_rows; i++)
         n += *validation->rows[i].refused != '\0';
-    printf("\nRefused: %u of %u rows\n", n, validation->n_rows);
+    return n;
+}
+
+static void print_refusals(const struct ty_validation *validation)
+{
+    printf("\nRefused: %u of %u rows\n", n_refused(validation), validation->n_rows);
     for (uint32_t i = 0; i < validation->n_rows; i++)
         if (*validation->rows[i].refused)
             printf("  %-16s %s\n", validation->rows[i].id, validation->rows[i].refused);
 }
 
-static void print_table(const struct ty_validation *validation)
+/* ---- the command ---------------------------------------------------------------------------- */
+
+static uint32_t n_in_fit(const struct ty_validation *validation)
 {
-    printf("Error of the predicted step time, percent of the measured one\n"
-           "(presets: constants of a fit over 639 published runs; for rows of that corpus this\n"
-           "is the error of the fit itself, not accuracy; bias: median signed error)\n");
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < validation->n_rows; i++)
+        n += validation->rows[i].in_fit && !*validation->rows[i].refused;
+    return n;
+}
+
+static int print_all(const struct cli_args *args, const struct ty_validation *validation)
+{
+    struct ty_error error = {0};
+    printf("Error of the predicted step time, percent of the measured one (bias: median signed "
+           "error)\n");
+    if (n_in_fit(validation))
+        printf("The shipped constants were fitted on %u of these %u runs: for them this is the\n"
+               "error of a fit, not accuracy.\n",
+               n_in_fit(validation), validation->n_rows - n_refused(validation));
     print_groups(validation, TY_RUN_SOURCE, "source");
     print_groups(validation, TY_RUN_GPU, "GPU");
     print_groups(validation, TY_RUN_STACK, "stack");
     print_groups(validation, TY_RUN_KIND, "kind");
-    const struct ty_error_stats all = ty_validation_stats(validation, TY_RUN_SOURCE, NULL, false);
-    const struct ty_error_stats clean = ty_validation_stats(validation, TY_RUN_SOURCE, NULL, true);
-    printf("\n");
-    print_stats("all rows", &all);
-    print_stats("clean rows", &clean);
+    print_groups(validation, TY_RUN_FAMILY, "family");
+    print_groups(validation, TY_RUN_SCALE, "GPUs in the job");
+    print_overall(validation);
+    if (print_rankings(validation, &error) != TY_OK)
+        return cli_fail(&error);
+    if (args->worst)
+        print_worst(validation, args->worst);
     print_refusals(validation);
+    return CLI_OK;
+}
+
+static int print_json(const struct ty_validation *validation)
+{
+    char *text = ty_validation_json(validation);
+    if (!text) {
+        cli_warn("out of memory");
+        return CLI_FAILED;
+    }
+    fputs(text, stdout);
+    ty_text_free(text);
+    return CLI_OK;
 }
 
 int cmd_validate(struct cli_args *args)
@@ -72,14 +183,9 @@ int cmd_validate(struct cli_args *args)
     struct ty_validation validation;
     if (ty_validate_runs(args->runs, args->jobs, &validation, &error) != TY_OK)
         return cli_fail(&error);
-    const uint32_t n = ty_validation_stats(&validation, TY_RUN_SOURCE, NULL, false).n;
-    if (args->json) {
-        char *text = ty_validation_json(&validation);
-        fputs(text ? text : "", stdout);
-        ty_text_free(text);
-    } else {
-        print_table(&validation);
-    }
+    int status = args->json ? print_json(&validation) : print_all(args, &validation);
+    if (status == CLI_OK && n_refused(&validation) == validation.n_rows)
+        status = CLI_FAILED;
     ty_validation_free(&validation);
-    return n > 0 ? CLI_OK : CLI_FAILED;
+    return status;
 }

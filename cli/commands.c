@@ -23,9 +23,12 @@ const struct cli_command cli_commands[] = {
      "Draws what a sweep or prediction stored: index.html opens offline; every plot lies there as "
      "SVG and PNG with its gnuplot script and data."},
     {"validate", "--runs FILE", "predicted against measured runs", CLI_VALIDATE, 0, cmd_validate,
-     "Predicts every run of a CSV table (docs/formats.md, \"runs\") with preset constants and "
-     "prints the error by source, GPU, stack and kind. Rows that cannot be predicted are listed "
-     "with the reason."},
+     "Predicts every run of a CSV table (docs/formats.md, \"runs\") and prints the error of the "
+     "step time by source, GPU, stack, kind, family and scale, the error of the memory, and how "
+     "well the order inside each sweep of layouts is predicted. Rows that cannot be predicted are "
+     "listed with the reason.\n"
+     "No measured cell is read for a prediction. \"trainyard show run ID --runs FILE\" prints the "
+     "predict command of a row."},
     {"calibrate", "import FILE...", "measurements into records and constants", CLI_CALIBRATE,
      CLI_MAX_WORDS, cmd_calibrate,
      "import reads training logs and benchmark results of many tools (docs/import.md lists them) "
@@ -34,10 +37,11 @@ const struct cli_command cli_commands[] = {
      "that to a file.\n"
      "A file without anything usable is reported with the reason; the exit status is 2 when no "
      "file had anything."},
-    {"show", "model|cluster|gpu|plan|profile [NAME|FILE]", "an input as trainyard understands it",
-     CLI_SHOW, 2, cmd_show,
+    {"show", "model|cluster|gpu|plan|profile|run [NAME|FILE]",
+     "an input as trainyard understands it", CLI_SHOW, 2, cmd_show,
      "Prints every field with its unit; with --json, a file that trainyard reads back. show model "
-     "adds exact parameter counts and the flop per token under each convention."},
+     "adds exact parameter counts and the flop per token under each convention.\n"
+     "show run ID --runs FILE prints the command line that predicts a run of a table."},
     {"list", "models|clusters|gpus|profiles|stacks", "built-in names", CLI_LIST, 1, cmd_list,
      "One name a line with a short description."},
     {"help", "[COMMAND]", "this text, or the help of a command", CLI_HELP, 1, cmd_help,
@@ -70,7 +74,10 @@ const struct cli_option cli_options[] = {
      "SQLite database of the study"},
     {"out", 'o', CLI_TEXT, TO(out), "FOLDER", CLI_REPORT, "folder the report is written to"},
     {"out", 'o', CLI_TEXT, TO(out), "FILE", CLI_CALIBRATE, "JSON lines are written here"},
-    {"runs", 0, CLI_TEXT, TO(runs), "FILE", CLI_VALIDATE, "CSV table of measured runs"},
+    {"runs", 0, CLI_TEXT, TO(runs), "FILE", CLI_VALIDATE | CLI_SHOW, "CSV table of measured runs"},
+    {"worst", 0, CLI_U32, TO(worst), "N", CLI_VALIDATE, "rows with the largest errors to list"},
+    {"measured", 0, CLI_SWITCH, TO(measured), NULL, CLI_PREDICT,
+     "the plan is known to run: its time is computed even where memory or tp would forbid it"},
     {"top", 'k', CLI_U32, TO(top), "K", CLI_SWEEP,
      "plans shown per GPU count; default: 10 for one count, 3 for several"},
     {"all", 'a', CLI_SWITCH, TO(all), NULL, CLI_SWEEP,

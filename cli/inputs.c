@@ -210,7 +210,7 @@ static ty_status apply_plan(const struct cli_args *args, bool lists, struct cli_
 static ty_status load_options(const struct cli_args *args, struct ty_options *out,
                               struct ty_error *error)
 {
-    *out = (struct ty_options){.seed = args->seed, .effects = true};
+    *out = (struct ty_options){.seed = args->seed, .effects = true, .measured = args->measured};
     if (args->rung && strcmp(args->rung, "full") == 0)
         return cli_refuse(error, "--rung full", "not built yet; bound and simulate are");
     if (args->rung && strcmp(args->rung, "bound") == 0)

@@ -19,7 +19,8 @@ extern "C" {
  * 64 MiB, nesting over 64 levels, NaN and numbers outside double. Unknown keys of a HuggingFace
  * config are ignored; an unknown key of our own formats is an error. Thread-safe. */
 
-/* Model: a built-in name ("llama3-70b") or the path of a HuggingFace config.json. */
+/* Model: a built-in name ("llama3-70b"), the path of a HuggingFace config.json, or such a JSON
+ * object itself ("{...}"). */
 TY_API TY_MUST_CHECK ty_status ty_model_load(const char *name_or_path, struct ty_model *out,
                                              struct ty_error *error);
 /* Cluster: a built-in name ("dgx-h100") or a path; "gpu" in it is a built-in name or an object. */
@@ -107,11 +108,19 @@ TY_API TY_MUST_CHECK ty_status ty_report_write(const char *db_path, const char *
 struct ty_run_row {
     char id[64], source[24], gpu[24], stack[32], release[16], site[24];
     char fabric[16], kind[16], family[32]; /* kind: dense, moe, lora, sft; family: "mcore/moe" */
-    double measured_s, predicted_s;        /* step time; NAN when not printed / refused */
+    const char *scale;                     /* class of the GPU count: "9-64" */
+    char model[64];
+    char sweep[192];                /* runs of one sweep of layouts share this text */
+    double measured_s, predicted_s; /* step time; NAN when not printed / refused */
+    double no_site_s;               /* predicted_s without what is known of the site */
+    double interval_80_s[2];        /* NAN until calibrated */
     double measured_mem_bytes, predicted_mem_bytes; /* NAN when not printed / refused */
+    struct ty_plan plan;                            /* resolved */
     char refused[240]; /* why there is no prediction; empty otherwise */
     char assumed[240]; /* cells filled by rule and values mended, parted by ';' */
     bool noisy;        /* the source marks the row, or its figures contradict each other */
+    bool noisy_source; /* all rows of the source are noisy */
+    bool in_fit;       /* the shipped constants were fitted on it */
 };
 struct ty_validation {
     uint32_t n_rows;
@@ -121,22 +130,79 @@ struct ty_error_stats {
     uint32_t n;
     double median_ape, mean_ape, p90_ape, bias; /* fractions; bias: median signed error */
 };
-enum ty_run_key { TY_RUN_SOURCE, TY_RUN_GPU, TY_RUN_STACK, TY_RUN_KIND, TY_RUN_FAMILY };
+enum ty_run_key {
+    TY_RUN_SOURCE,
+    TY_RUN_GPU,
+    TY_RUN_STACK,
+    TY_RUN_KIND,
+    TY_RUN_FAMILY,
+    TY_RUN_SCALE
+};
 
-/* Predicts every run of a CSV table (columns of docs/formats.md, "runs") with preset profiles.
- * Free with ty_validation_free. returns TY_OK, TY_ERR_IO, TY_ERR_INPUT, TY_ERR_NOMEM. */
+/* Predicts every run of a CSV table (columns of docs/formats.md, "runs") with preset profiles; no
+ * measured cell is read for it. Free with ty_validation_free. returns TY_OK, TY_ERR_IO,
+ * TY_ERR_INPUT, TY_ERR_NOMEM. */
 TY_API TY_MUST_CHECK ty_status ty_validate_runs(const char *csv_path, uint32_t n_threads,
                                                 struct ty_validation *out, struct ty_error *error);
 TY_API void ty_validation_free(struct ty_validation *validation);
 /* The text of a row under a key. */
 TY_API const char *ty_run_value(const struct ty_run_row *row, enum ty_run_key key);
+/* The index-th text that rows have under a key, in the order of the table; NULL behind the last. */
+TY_API const char *ty_validation_value(const struct ty_validation *validation, enum ty_run_key key,
+                                       uint32_t index);
+
+/* Which error of which rows: those that have both a measured and a predicted value. */
+enum ty_run_error { TY_RUN_STEP_TIME, TY_RUN_STEP_TIME_NO_SITE, TY_RUN_MEMORY };
+struct ty_run_filter {
+    enum ty_run_error error;
+    enum ty_run_key key;
+    const char *value; /* of the key; NULL: all rows */
+    bool clean_only;   /* without noisy rows */
+};
+TY_API struct ty_error_stats ty_validation_stats(const struct ty_validation *validation,
+                                                 const struct ty_run_filter *filter);
+/* Share of the measured step times inside the 80 % interval, of the rows that have one. n: out,
+ * their number; may be NULL. NAN when there is none. */
+TY_API double ty_validation_coverage(const struct ty_validation *validation, uint32_t *n);
+
+/* A sweep of layouts: at least 3 runs of one source with the same model, GPU, GPU count, sequence
+ * length, precision, task and batch, whose measured times differ by more than 6 %. */
+struct ty_ranking {
+    const char *sweep; /* of its rows */
+    uint32_t n;
+    double spearman, kendall; /* rank correlation of predicted and measured time; tau-b */
+    double regret; /* measured time of the predicted best over that of the best, minus 1 */
+    bool noisy;    /* its source is */
+};
+struct ty_rankings {
+    uint32_t n;
+    struct ty_ranking *sweeps; /* in the order of the table */
+    /* over the sweeps that are not noisy, weighted by their runs; a correlation that is not
+     * defined (all predicted times equal) is left out */
+    uint32_t n_clean;
+    double spearman, kendall, mean_regret, median_regret;
+};
+/* Free with ty_rankings_free. returns TY_OK, TY_ERR_NOMEM. */
+TY_API TY_MUST_CHECK ty_status ty_validation_rankings(const struct ty_validation *validation,
+                                                      struct ty_rankings *out,
+                                                      struct ty_error *error);
+TY_API void ty_rankings_free(struct ty_rankings *rankings);
+
 /* JSON of a validation; free with ty_text_free. */
 TY_API char *ty_validation_json(const struct ty_validation *validation);
-/* Errors over the predicted rows whose key has that value (value NULL: all rows); clean_only
- * leaves out noisy ones. */
-TY_API struct ty_error_stats ty_validation_stats(const struct ty_validation *validation,
-                                                 enum ty_run_key key, const char *value,
-                                                 bool clean_only);
+
+/* One run of a table as inputs of the predictor; the cluster is the built-in one of that name with
+ * the GPU and the network of the run. returns TY_OK, TY_ERR_IO, TY_ERR_INPUT (no such id, or the
+ * run cannot be predicted: why), TY_ERR_NOMEM. */
+struct ty_run {
+    struct ty_run_row row; /* names and measured values; nothing predicted */
+    struct ty_model model;
+    struct ty_cluster cluster;
+    struct ty_profile profile;
+    struct ty_plan plan;
+};
+TY_API TY_MUST_CHECK ty_status ty_run_load(const char *csv_path, const char *id, struct ty_run *out,
+                                           struct ty_error *error);
 
 /* ---- import of measurements --------------------------------------------------------------- */
 

@@ -131,17 +131,18 @@ static const char *fit_name(enum ty_fit fit)
     return fit == TY_FIT_YES ? "fits" : fit == TY_FIT_TIGHT ? "tight" : "no";
 }
 
-/* Speed: null throughout for an infeasible plan, whatever the struct holds. */
+/* Speed: null throughout for an infeasible plan, unless it is known to run (options.measured). */
 static void write_speed(struct json_writer *json, const struct ty_prediction *p)
 {
-    double unknown = p->feasible ? 0.0 : (double)NAN; /* x + NAN = NAN */
+    const bool known = p->feasible || isfinite(p->step_time_s);
+    const double unknown = known ? 0.0 : (double)NAN; /* x + NAN = NAN */
     json_number(json, "step_time_s", p->step_time_s + unknown);
     json_number(json, "tokens_per_s", p->tokens_per_s + unknown);
     json_number(json, "tokens_per_s_per_gpu", p->tokens_per_s_per_gpu + unknown);
     json_number(json, "model_tflops_per_gpu", p->model_flop_per_s_per_gpu / 1e12 + unknown);
     json_number(json, "mfu", p->mfu + unknown);
     json_text(json, "flop_convention", ty_flops_name(p->flops));
-    write_breakdown(json, p->breakdown_s, p->feasible);
+    write_breakdown(json, p->breakdown_s, known);
     bool calibrated = isfinite(p->interval_80[0] + p->interval_80[1] + unknown);
     if (calibrated) {
         json_array(json, "interval_80");

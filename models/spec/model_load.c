@@ -75,6 +75,8 @@ ty_status ty_model_parse(const char *text, size_t bytes, const char *origin, str
 
 ty_status ty_model_load(const char *name_or_path, struct ty_model *out, struct ty_error *error)
 {
+    if (name_or_path[0] == '{')
+        return ty_model_parse(name_or_path, strlen(name_or_path), "model", out, error);
     const struct builtin_file *file = builtin_find("models", name_or_path);
     if (file)
         return ty_model_parse((const char *)file->text, file->bytes, name_or_path, out, error);
