@@ -82,7 +82,7 @@ help:
 	@echo 'coverage        lines the tests reach, by file'
 	@echo 'fuzz            each fuzzer for FUZZ_S seconds (default 60); needs clang'
 	@echo 'bench           benchmarks as TSV; BENCH=NAME runs one'
-	@echo 'golden          rewrites tests/golden/*.out from this build'
+	@echo 'golden          rewrites tests/golden/*.out and data/runs/accuracy.json from this build'
 	@echo 'man             manual pages; format, lint: source style'
 	@echo 'install         to $$(DESTDIR)$$(PREFIX), PREFIX=$(PREFIX); uninstall removes all of it'
 	@echo 'dist, clean     source archive of HEAD; removes $(B)/'
@@ -172,6 +172,7 @@ check-valgrind: all $(TESTS)
 	$(PROVE) --exec 'valgrind -q --leak-check=full --error-exitcode=99' $(TESTS)
 golden: all
 	GOLDEN=1 B=$(B) sh tests/golden.t
+	GOLDEN=1 B=$(B) perl tests/validate.t
 
 # One library of everything with clang's coverage feedback; each fuzzer starts from data/ and the
 # inputs kept in tests/fuzz/corpus/NAME, and leaves a crashing input in the folder it ran in.

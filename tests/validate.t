@@ -1,0 +1,136 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# validate on the published runs: no worse than the committed figures, hardly a run refused, blind
+# to every measured cell; show run gives the command that predicts the same time.
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use JSON::PP;
+use Test::More;
+
+my $trainyard = ($ENV{B} // 'build') . '/trainyard';
+my $runs = 'data/runs/published.csv';
+my $dir = tempdir(CLEANUP => 1);
+
+sub slurp {
+    my ($name) = @_;
+    open my $file, '<', $name or die "$name: $!";
+    local $/;
+    return scalar <$file>;
+}
+
+sub validation {
+    my ($table) = @_;
+    my $text = `$trainyard validate --runs $table --json`;
+    is($?, 0, "validate $table");
+    return decode_json($text);
+}
+
+# Rows of a table as hashes by column name; fields may be quoted.
+sub table {
+    my ($name) = @_;
+    my ($header, @rows);
+    for my $line (split /\n/, slurp($name)) {
+        my @cells;
+        push @cells, defined $1 ? $1 =~ s/""/"/gr : $2
+            while $line =~ /\G(?:"((?:[^"]|"")*)"|([^,]*))(?:,|$)/g && @cells < 67;
+        if (!$header) { $header = [@cells]; next }
+        my %row;
+        @row{@$header} = @cells;
+        push @rows, \%row;
+    }
+    return ($header, @rows);
+}
+
+my $all = validation($runs);
+my ($header, @rows) = table($runs);
+
+# ---- the gate ----------------------------------------------------------------------------------
+# `make golden` writes the figures of this build into accuracy.json.
+if ($ENV{GOLDEN}) {
+    open my $file, '>', 'data/runs/accuracy.json' or die;
+    printf $file qq({\n  "median_pct": %.2f,\n  "p90_pct": %.2f\n}\n),
+        100 * $all->{overall}{median_ape}, 100 * $all->{overall}{p90_ape};
+    close $file;
+}
+my $limit = decode_json(slurp('data/runs/accuracy.json'));
+my $slack = 0.2; # points
+for my $figure (['median_ape', 'median_pct'], ['p90_ape', 'p90_pct']) {
+    my ($key, $name) = @$figure;
+    my $now = 100 * $all->{overall}{$key};
+    cmp_ok($now, '<=', $limit->{$name} + $slack, sprintf '%s %.2f, committed %.2f', $name, $now,
+        $limit->{$name});
+}
+
+# ---- refusals ----------------------------------------------------------------------------------
+my %refused = map { $_->{id} => $_->{reason} } @{$all->{refused}};
+my @complete = grep {
+    my $row = $_;
+    !grep { $row->{$_} eq '' } qw(layers hidden gpus gbs seq_len tp pp step_time_s)
+} @rows;
+my @lost = grep { $refused{$_->{id}} } @complete;
+diag("$_->{id}: $refused{$_->{id}}") for @lost;
+cmp_ok(scalar @complete, '>', 600, 'runs with shape, layout, batch and step time');
+cmp_ok(scalar @lost, '<=', 0.02 * @complete, 'at most 2 % of them are refused');
+is($all->{predicted} + @{$all->{refused}}, scalar @rows, 'every run is predicted or refused');
+is(scalar(grep { $_->{reason} eq '' } @{$all->{refused}}), 0, 'every refusal has its reason');
+
+# ---- keys --------------------------------------------------------------------------------------
+for my $key (qw(overall overall_no_site memory)) {
+    ok(exists $all->{$key}{$_}, "$key: $_") for qw(median_ape mean_ape p90_ape bias);
+}
+for my $key (qw(by_source by_gpu by_family by_scale)) {
+    my $n = 0;
+    $n += $_->{n} for @{$all->{$key}};
+    is($n, $all->{overall}{n}, "$key covers all");
+}
+ok(exists $all->{rows}[0]{$_}, "rows: $_") for qw(id measured predicted lo hi in_fit defaulted);
+ok(exists $all->{ranking}[0]{$_}, "ranking: $_") for qw(group n spearman kendall regret);
+ok(exists $all->{$_}{nominal} && exists $all->{$_}{coverage}, $_) for qw(intervals intervals_90);
+
+# ---- blind -------------------------------------------------------------------------------------
+my @measured = qw(metric_name metric_value metric_unit metric_formula step_time_s
+    tokens_per_s_per_gpu samples_per_s model_tflops_per_gpu hw_tflops_per_gpu mfu_pct hfu_pct
+    peak_tflops_used mem_gb calc_tflops_full_attn calc_tflops_causal_attn check_ratio check
+    config_grade flags notes);
+my %blank = map { $_ => 1 } @measured;
+is(scalar(grep { $blank{$_} } @$header), scalar @measured, 'the table has these columns');
+open my $file, '>', "$dir/blank.csv" or die;
+print $file join(',', @$header), "\n";
+for my $row (@rows) {
+    print $file join(',', map { $blank{$_} ? '' : '"' . $row->{$_} =~ s/"/""/gr . '"' } @$header),
+        "\n";
+}
+close $file;
+my $blind = validation("$dir/blank.csv");
+my %told = map { $_->{id} => $_->{predicted} } @{$all->{rows}};
+my @moved = grep { !defined $told{$_->{id}} || $_->{predicted} != $told{$_->{id}} }
+    @{$blind->{rows}};
+is(scalar @{$blind->{rows}}, scalar @{$all->{rows}}, 'as many predictions without measured cells');
+is(scalar @moved, 0, 'and the same ones');
+is($blind->{overall}{n}, 0, 'and nothing to compare them with');
+
+# ---- show run ----------------------------------------------------------------------------------
+my $step = 1 + int(@{$all->{rows}} / 25);
+for (my $i = 0; $i < @{$all->{rows}}; $i += $step) {
+    my $row = $all->{rows}[$i];
+    my $command = `$trainyard show run '$row->{id}' --runs $runs`;
+    $command =~ s/^trainyard/$trainyard/;
+    $command =~ s/$/ --json/;
+    my $answer = eval { decode_json(scalar `$command`) } // {error => $@};
+    diag("$command$answer->{error}") if $answer->{error};
+    is($answer->{step_time_s}, $row->{predicted}, "show run $row->{id}: the same time");
+}
+like(`$trainyard show run nobody --runs $runs 2>&1`, qr/no run of .* has this id/, 'no such run');
+is($? >> 8, 2, 'is bad input');
+
+# ---- text --------------------------------------------------------------------------------------
+my $text = `$trainyard validate --runs $runs --worst 3`;
+like($text, qr/fitted on \d+ of these \d+ runs/, 'says that it is the error of a fit');
+my ($worst) = $text =~ /Largest errors.*?\n(.*?)\n\n/s;
+is(scalar(split /\n/, $worst), 3, 'three worst rows');
+my ($largest) = sort { $b <=> $a } map { abs($_->{predicted} / $_->{measured} - 1) }
+    grep { $_->{measured} } @{$all->{rows}};
+my $percent = sprintf '%.1f', 100 * $largest;
+like($worst, qr/^\s*\S+\s+[-+]\Q$percent\E /, 'the worst first');
+done_testing();
