@@ -309,9 +309,9 @@ static void read_row(struct reader *r, char *text, bool comment, uint32_t line)
     const uint32_t n = micro_words(text, false, word, MICRO_TOKENS_MAX);
     if (n < 2 || !micro_number(word[0], &value) || !micro_number(word[1], &value))
         return;
-    bool no_redop = false;
-    for (uint32_t c = 0; c < r->n_columns; c++)
-        no_redop |= r->column[c] == COLUMN_REDOP && n + 1 == r->n_columns;
+    bool no_redop = false; /* left empty: a number stands in its place */
+    for (uint32_t c = 0; c < n && n + 1 == r->n_columns; c++)
+        no_redop |= r->column[c] == COLUMN_REDOP && micro_number(word[c], &value);
     if (n == r->n_columns || no_redop) {
         read_halves(r, word, no_redop, line);
     } else if (!comment) {
