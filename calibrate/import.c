@@ -9,6 +9,7 @@
 
 const struct import_format import_formats[] = {
     {"microbenchmark", micro_sniff, micro_import},
+    {"training-log", training_log_sniff, training_log_read},
     {NULL, NULL, NULL},
 };
 

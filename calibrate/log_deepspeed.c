@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ * Lines of the DeepSpeed engine and of trainers on top of it:
+ *
+ *   [Rank 0] step=40, skipped=2, lr=[5e-05]            a step and its time stamp
+ *   epoch=0/micro_step=34/global_step=34, RunningAvgSamplesPerSec=7.86, MaxMemAllocated=63.31GB
+ *   {'train_runtime': 273.0, 'train_samples_per_second': 3.663, 'train_steps_per_second': 0.007}
+ *   10/1000 [00:12<20:11, 1.22s/it]                    progress bar: a mean since the start
+ *
+ * The engine's samples/s times only part of a step (10x off in one of our logs): its lines count
+ * only where a log has nothing better, and then by their time stamps.
+ */
+#include "calibrate/log.h"
+#include <math.h>
+#include <string.h>
+
+#define GIB 1073741824.0 /* timer.py of DeepSpeed divides by 1024^3 and prints "GB" */
+
+static bool take_engine(struct log *log, const struct log_line *line)
+{
+    struct log_sample sample = log_sample_none(line);
+    struct log_number number;
+    if (log_number_after(line->text, "] step=", &number) && strstr(line->text, "skipped=")) {
+        sample.iteration = number.value;
+    } else if (strstr(line->text, "SamplesPerSec=")) {
+        const char *count = strstr(line->text, "[timer.py");
+        count = count ? strstr(count, "] ") : NULL;
+        if (log_number_after(line->text, "global_step=", &number))
+            sample.iteration = number.value;
+        else if (count && (count = strchr(count, '/')) && log_number(count + 1, &number))
+            sample.iteration = number.value;
+        if (log_number_after(line->text, "SamplesPerSec=", &number))
+            sample.samples_per_s = number.value;
+        if (log_number_after(line->text, "MaxMemAllocated=", &number))
+            log_memory_max(&log_memory_now(log)->allocated_bytes, number.value * GIB);
+    } else {
+        return false;
+    }
+    log_framework_seen(log, "deepspeed", 2, 1);
+    if (isfinite(sample.iteration))
+        log_add_spare(log, &sample);
+    return true;
+}
+
+/* The only whole number that a rounded product allows; NAN when there is none or several. */
+static double only_whole(double low, double high)
+{
+    const double whole = floor(high);
+    return whole >= 1.0 && whole >= low && whole - 1.0 < low ? whole : (double)NAN;
+}
+
+/* Result of a run of the HuggingFace Trainer: steps = runtime * steps/s, start-up included. */
+static bool take_result(struct log *log, const struct log_line *line)
+{
+    struct log_number runtime, steps, samples;
+    const char *text = line->text;
+    if (!log_number_after(text, "'train_runtime': ", &runtime) ||
+        !log_number_after(text, "'train_steps_per_second': ", &steps))
+        return false;
+    struct log_sample sample = log_sample_none(line);
+    sample.iteration = only_whole(runtime.value * (steps.value - steps.half),
+                                  runtime.value * (steps.value + steps.half));
+    sample.step_s = runtime.value / sample.iteration;
+    if (isnan(sample.step_s) && steps.value > 0.0)
+        sample.step_s = 1.0 / steps.value;
+    if (log_number_after(text, "'train_samples_per_second': ", &samples))
+        sample.samples_per_s = samples.value;
+    sample.average = true;
+    log_framework_seen(log, "hf-trainer", 5, 0);
+    log_add(log, &sample);
+    return true;
+}
+
+/* tqdm: "795/77225 [9:07:58<878:01:48, 41.36s/it, ...]"; fast ones print it/s. */
+static bool take_bar(struct log *log, const struct log_line *line)
+{
+    const char *open = strstr(line->text, " [");
+    const char *unit = open ? strstr(open, "s/it") : NULL;
+    const bool inverse = !unit && open;
+    if (inverse)
+        unit = strstr(open, "it/s");
+    const char *comma = unit;
+    while (comma && comma > open && *comma != ',')
+        comma--;
+    const char *slash = open;
+    while (slash && slash > line->text && *slash != '/')
+        slash--;
+    struct log_number rate, number;
+    if (!unit || comma == open || slash == line->text ||
+        !memchr(open, '<', (size_t)(unit - open)) || !log_number(comma + 1, &rate) ||
+        rate.end != unit || !(rate.value > 0.0))
+        return false;
+    const char *done = slash;
+    while (done > line->text && strchr("0123456789", done[-1]))
+        done--;
+    if (done == slash || !log_number(done, &number))
+        return false;
+    struct log_sample sample = log_sample_none(line);
+    sample.iteration = number.value;
+    sample.step_s = inverse ? 1.0 / rate.value : rate.value;
+    sample.average = true;
+    if (log_number_after(line->text, "consumed_samples=", &rate) && number.value > 0.0)
+        sample.gbs = rate.value / number.value; /* three digits: rounded when the run is judged */
+    log_framework_seen(log, strstr(line->text, "consumed_samples=") ? "nemo" : "progress-bar", 1,
+                       1);
+    log_add_spare(log, &sample);
+    return true;
+}
+
+bool log_take_deepspeed(struct log *log, const struct log_line *line)
+{
+    if (strstr(line->text, "DeepSpeed Flops Profiler"))
+        log_framework_seen(log, "deepspeed", 2, 1);
+    return take_engine(log, line) || take_result(log, line) || take_bar(log, line);
+}
