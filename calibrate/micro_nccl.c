@@ -324,9 +324,21 @@ static void read_row(struct reader *r, char *text, bool comment, uint32_t line)
     }
 }
 
+/* "node01: " of pdsh, "[default0]:" of torchrun, "[pod/x/y] " of kubectl: a word before what can
+ * only be a line of the table or a comment. */
+static char *skip_host(char *line)
+{
+    const size_t word = strcspn(line, " \t#");
+    const char last = word > 0 ? line[word - 1] : ' ';
+    if (last != ':' && !(*line == '[' && last == ']'))
+        return line;
+    char *rest = line + word + strspn(line + word, " \t");
+    return *rest == '#' || (*rest >= '0' && *rest <= '9') ? rest : line;
+}
+
 static void read_line(struct reader *r, char *line, uint32_t number)
 {
-    char *text = micro_skip_labels(line);
+    char *text = skip_host(micro_skip_labels(line));
     text += strspn(text, " \t");
     const bool comment = *text == '#';
     read_op(r, text);

@@ -106,7 +106,11 @@ static void check_labels(void)
                                          " 12: ",
                                          "[0] ",
                                          "2026-05-28T20:26:40.123456789Z ",
-                                         "2026-05-28T20:26:40.123456789Z stdout F "};
+                                         "2026-05-28T20:26:40.123456789Z stdout F ",
+                                         "node-01: ",
+                                         "[default0]:",
+                                         "[pod/nccl-0/main] ",
+                                         "[gke-a3-mega-node-0:0]:"};
     for (size_t i = 0; i < sizeof labels / sizeof labels[0]; i++) {
         static const char *const lines[] = {
             "#  size  count  type  redop  root  time  algbw  busbw #wrong",
