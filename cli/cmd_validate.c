@@ -173,6 +173,19 @@ static int print_json(const struct ty_validation *validation)
     return CLI_OK;
 }
 
+static int plot(const char *folder, const struct ty_validation *validation)
+{
+    struct ty_error error = {0};
+    uint32_t n_plots = 0;
+    if (ty_validation_plot(validation, folder, &n_plots, &error) != TY_OK)
+        return cli_fail(&error);
+    if (n_plots == 0)
+        cli_warn("%s: no plot was drawn, gnuplot is missing or failed; its script and data are "
+                 "there",
+                 folder);
+    return CLI_OK;
+}
+
 int cmd_validate(struct cli_args *args)
 {
     struct ty_error error = {0};
@@ -184,6 +197,8 @@ int cmd_validate(struct cli_args *args)
     if (ty_validate_runs(args->runs, args->jobs, &validation, &error) != TY_OK)
         return cli_fail(&error);
     int status = args->json ? print_json(&validation) : print_all(args, &validation);
+    if (status == CLI_OK && args->out)
+        status = plot(args->out, &validation);
     if (status == CLI_OK && n_refused(&validation) == validation.n_rows)
         status = CLI_FAILED;
     ty_validation_free(&validation);

@@ -73,6 +73,8 @@ const struct cli_option cli_options[] = {
     {"db", 0, CLI_TEXT, TO(db), "FILE", CLI_PREDICT | CLI_SWEEP | CLI_REPORT,
      "SQLite database of the study"},
     {"out", 'o', CLI_TEXT, TO(out), "FOLDER", CLI_REPORT, "folder the report is written to"},
+    {"out", 'o', CLI_TEXT, TO(out), "FOLDER", CLI_VALIDATE,
+     "folder for a plot of predicted against measured time"},
     {"out", 'o', CLI_TEXT, TO(out), "FILE", CLI_CALIBRATE, "JSON lines are written here"},
     {"runs", 0, CLI_TEXT, TO(runs), "FILE", CLI_VALIDATE | CLI_SHOW, "CSV table of measured runs"},
     {"worst", 0, CLI_U32, TO(worst), "N", CLI_VALIDATE, "rows with the largest errors to list"},

@@ -191,6 +191,12 @@ TY_API void ty_rankings_free(struct ty_rankings *rankings);
 /* JSON of a validation; free with ty_text_free. */
 TY_API char *ty_validation_json(const struct ty_validation *validation);
 
+/* Draws predicted against measured step time into a folder: scatter.svg, .png, .gp, .tsv. Without
+ * gnuplot: script and data, and n_plots = 0. returns TY_OK, TY_ERR_IO. */
+TY_API TY_MUST_CHECK ty_status ty_validation_plot(const struct ty_validation *validation,
+                                                  const char *out_folder, uint32_t *n_plots,
+                                                  struct ty_error *error);
+
 /* One run of a table as inputs of the predictor; the cluster is the built-in one of that name with
  * the GPU and the network of the run. returns TY_OK, TY_ERR_IO, TY_ERR_INPUT (no such id, or the
  * run cannot be predicted: why), TY_ERR_NOMEM. */

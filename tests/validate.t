@@ -46,13 +46,29 @@ my $all = validation($runs);
 my ($header, @rows) = table($runs);
 
 # ---- the gate ----------------------------------------------------------------------------------
-# `make golden` writes the figures of this build into accuracy.json.
-if ($ENV{GOLDEN}) {
+# `make golden` writes the figures of this build into accuracy.json and the table of the README.
+sub table_row {
+    my ($name, $stats) = @_;
+    return sprintf "| %s | %d | %.1f | %.1f | %.1f | %+.1f |\n", $name, $stats->{n},
+        map { 100 * $stats->{$_} } qw(median_ape mean_ape p90_ape bias);
+}
+
+sub write_figures {
     open my $file, '>', 'data/runs/accuracy.json' or die;
     printf $file qq({\n  "median_pct": %.2f,\n  "p90_pct": %.2f\n}\n),
         100 * $all->{overall}{median_ape}, 100 * $all->{overall}{p90_ape};
     close $file;
+    my $table = join '', map { table_row($_->{value}, $_) }
+        grep { $_->{n} > 0 } sort { $a->{value} cmp $b->{value} } @{$all->{by_family}};
+    $table .= table_row('clean runs', $all->{overall_clean}) . table_row('all runs', $all->{overall});
+    my $text = slurp('README.md');
+    $text =~ s/(\| family \|.*?\n\|[-|:]+\|\n)(\|.*?\n)+/$1$table/ or die 'README.md: no table';
+    open $file, '>', 'README.md' or die;
+    print $file $text;
+    close $file;
 }
+
+write_figures() if $ENV{GOLDEN};
 my $limit = decode_json(slurp('data/runs/accuracy.json'));
 my $slack = 0.2; # points
 for my $figure (['median_ape', 'median_pct'], ['p90_ape', 'p90_pct']) {
@@ -61,6 +77,9 @@ for my $figure (['median_ape', 'median_pct'], ['p90_ape', 'p90_pct']) {
     cmp_ok($now, '<=', $limit->{$name} + $slack, sprintf '%s %.2f, committed %.2f', $name, $now,
         $limit->{$name});
 }
+
+my ($shown) = slurp('README.md') =~ /^\| all runs \| \d+ \| ([\d.]+) \|/m;
+cmp_ok(abs(($shown // 0) - $limit->{median_pct}), '<=', 0.051, 'the README shows that median');
 
 # ---- refusals ----------------------------------------------------------------------------------
 my %refused = map { $_->{id} => $_->{reason} } @{$all->{refused}};
@@ -123,6 +142,15 @@ for (my $i = 0; $i < @{$all->{rows}}; $i += $step) {
 }
 like(`$trainyard show run nobody --runs $runs 2>&1`, qr/no run of .* has this id/, 'no such run');
 is($? >> 8, 2, 'is bad input');
+
+# ---- plot --------------------------------------------------------------------------------------
+is(system("$trainyard validate --runs $runs --json --out $dir/plot >$dir/json 2>&1"), 0, 'with a plot');
+my $points = () = slurp("$dir/plot/scatter.tsv") =~ /^\d\S*\t\d\S*\t\S/mg;
+is($points, $all->{overall}{n}, 'a point for every run with both times');
+SKIP: {
+    skip 'no gnuplot', 1 if system('command -v gnuplot >/dev/null');
+    ok(-s "$dir/plot/scatter.svg" && -s "$dir/plot/scatter.png", 'drawn as SVG and PNG');
+}
 
 # ---- text --------------------------------------------------------------------------------------
 my $text = `$trainyard validate --runs $runs --worst 3`;
