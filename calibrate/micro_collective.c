@@ -116,10 +116,21 @@ void collective_free(struct collective_table *table)
 
 /* ---- which operation, how many ranks -------------------------------------------------------- */
 
-static bool can_vote(const struct collective_row *row)
+/* The rows whose digits tell a ratio; the first VOTERS_MAX of them. */
+struct voters {
+    const struct collective_row *row[VOTERS_MAX];
+    uint32_t n;
+};
+
+static void gather_voters(const struct collective_table *table, struct voters *voters)
 {
-    return !row->rejected && row->busbw_bytes_per_s >= 0.0 &&
-           row->algbw_bytes_per_s > 20.0 * row->bw_half_digit_bytes_per_s;
+    voters->n = 0;
+    for (size_t i = 0; i < table->n && voters->n < VOTERS_MAX; i++) {
+        const struct collective_row *row = &table->row[i];
+        if (!row->rejected && row->busbw_bytes_per_s >= 0.0 &&
+            row->algbw_bytes_per_s > 20.0 * row->bw_half_digit_bytes_per_s)
+            voters->row[voters->n++] = row;
+    }
 }
 
 /* Whether the printed digits of busbw and algbw allow the factor; slack 0.0001 or more. */
@@ -130,60 +141,45 @@ static bool allows(const struct collective_row *row, double f, double slack)
            (1.0 + f) * row->bw_half_digit_bytes_per_s + slack * expected;
 }
 
-static uint32_t votes(const struct collective_table *table, double f)
+static uint32_t votes(const struct voters *voters, double f)
 {
-    uint32_t n = 0, voters = 0;
-    for (size_t i = 0; i < table->n && voters < VOTERS_MAX; i++) {
-        if (!can_vote(&table->row[i]))
-            continue;
-        voters++;
-        n += allows(&table->row[i], f, 1e-4);
-    }
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < voters->n; i++)
+        n += allows(voters->row[i], f, 1e-4);
     return n;
 }
 
 /* The number of ranks whose factor the most rows allow, in [2, MAX_RANKS]: all numbers with as many
  * votes are lo to hi. returns the votes.
  *   n = 2 / (2 - r) all-reduce, 1 / (1 - r) the others; r = busbw / algbw */
-static uint32_t recover_ranks(const struct collective_table *table, size_t op, uint32_t *lo,
-                              uint32_t *hi)
+static uint32_t recover_ranks(const struct voters *voters, size_t op, uint32_t *lo, uint32_t *hi)
 {
     const double scale = ops[op].form == TWICE_ROUND ? 2.0 : 1.0;
-    uint32_t best = 0, voters = 0;
+    uint32_t best = 0;
     *lo = *hi = 0;
-    for (size_t i = 0; i < table->n && voters < VOTERS_MAX; i++) {
-        const struct collective_row *row = &table->row[i];
-        if (!can_vote(row))
-            continue;
-        voters++;
+    for (uint32_t i = 0; i < voters->n; i++) {
+        const struct collective_row *row = voters->row[i];
         const double gap = scale - row->busbw_bytes_per_s / row->algbw_bytes_per_s;
         const double guess = gap > 0.0 ? scale / gap : 0.0;
         if (!(guess > 1.5 && guess < MAX_RANKS))
             continue;
         const uint32_t n = (uint32_t)lround(guess);
-        const uint32_t n_votes = n >= *lo && n <= *hi ? 0 : votes(table, factor(op, n));
+        const uint32_t n_votes = votes(voters, factor(op, n));
         if (n_votes > best) {
             best = n_votes;
             *lo = *hi = n;
         }
     }
-    while (*lo > 2 && votes(table, factor(op, *lo - 1.0)) == best)
+    while (*lo > 2 && votes(voters, factor(op, *lo - 1.0)) == best)
         --*lo;
-    while (best && *hi < MAX_RANKS && votes(table, factor(op, *hi + 1.0)) == best)
+    while (best && *hi < MAX_RANKS && votes(voters, factor(op, *hi + 1.0)) == best)
         ++*hi;
     return best;
 }
 
-static uint32_t count_voters(const struct collective_table *table)
-{
-    uint32_t n = 0;
-    for (size_t i = 0; i < table->n && n < VOTERS_MAX; i++)
-        n += can_vote(&table->row[i]);
-    return n;
-}
-
 /* Whether the columns and at least half of the rows allow the operation. */
-static bool op_possible(const struct collective_table *table, size_t op)
+static bool op_possible(const struct collective_table *table, const struct voters *voters,
+                        size_t op)
 {
     const struct collective_row *row = table->row;
     while (row < table->row + table->n - 1 && row->rejected)
@@ -193,13 +189,12 @@ static bool op_possible(const struct collective_table *table, size_t op)
         return false;
     if (!isnan(row->root) && (row->root >= 0.0) != ops[op].rooted)
         return false;
-    const uint32_t voters = count_voters(table);
     uint32_t lo, hi, n;
     if (table->ranks > 1 || ops[op].form == ONE)
-        n = votes(table, factor(op, table->ranks));
+        n = votes(voters, factor(op, table->ranks));
     else
-        n = recover_ranks(table, op, &lo, &hi);
-    return 2 * n >= voters;
+        n = recover_ranks(voters, op, &lo, &hi);
+    return 2 * n >= voters->n;
 }
 
 static bool file_names(const struct collective_table *table, size_t op)
@@ -214,13 +209,13 @@ static bool file_names(const struct collective_table *table, size_t op)
 
 /* Index of the operation: named in the text, or the only one that the rows allow, or the one of
  * those that the file is named after; N_OPS when it stays open. */
-static size_t find_op(const struct collective_table *table)
+static size_t find_op(const struct collective_table *table, const struct voters *voters)
 {
     size_t only = N_OPS, n_possible = 0, named = N_OPS;
     for (size_t i = 0; i < N_OPS; i++) {
         if (table->op && strcmp(table->op, ops[i].name) == 0)
             return i;
-        if (table->op || !op_possible(table, i))
+        if (table->op || !op_possible(table, voters, i))
             continue;
         only = i;
         n_possible++;
@@ -342,12 +337,12 @@ static void add_record(struct collective_table *table, struct record *head,
     record_add(table->list, head, &f);
 }
 
-static void settle(struct collective_table *table, size_t op)
+static void settle(struct collective_table *table, const struct voters *voters, size_t op)
 {
     uint32_t lo, hi;
     if (op == N_OPS || table->ranks || ops[op].form == ONE)
         return;
-    if (2 * recover_ranks(table, op, &lo, &hi) < count_voters(table) || lo == 0)
+    if (2 * recover_ranks(voters, op, &lo, &hi) < voters->n || lo == 0)
         return;
     table->ranks = lo + (hi - lo) / 2;
     table->flags |= hi > lo ? RECORD_APPROXIMATE : 0;
@@ -357,8 +352,10 @@ void collective_finish(struct collective_table *table)
 {
     for (size_t i = 0; i < table->n; i++)
         check_alone(table, &table->row[i]);
-    const size_t op = table->n ? find_op(table) : N_OPS;
-    settle(table, op);
+    struct voters voters;
+    gather_voters(table, &voters);
+    const size_t op = table->n ? find_op(table, &voters) : N_OPS;
+    settle(table, &voters, op);
     struct record head = {.kind = "collective",
                           .tool = table->tool,
                           .file = record_copy(table->list, micro_file_name(table->path))};
