@@ -23,6 +23,7 @@ struct log_sample log_sample_none(const struct log_line *line)
                                .gpu_flop_per_s = NAN,
                                .skipped = NAN,
                                .rate_error = NAN,
+                               .bar_total = NAN,
                                .pace = NAN,
                                .line = line->number};
 }
@@ -190,8 +191,8 @@ void log_add_spare(struct log *log, const struct log_sample *sample)
 static void take_line(struct log *log, const struct log_line *line)
 {
     static bool (*const parsers[])(struct log *, const struct log_line *) = {
-        log_take_mlperf, log_take_pipes,  log_take_deepspeed,
-        log_take_other,  log_take_memory, log_take_plan,
+        log_take_mlperf, log_take_pipes,  log_take_deepspeed, log_take_other,
+        log_take_lists,  log_take_memory, log_take_plan,
     };
     for (size_t i = 0; i < sizeof parsers / sizeof parsers[0]; i++)
         if (parsers[i](log, line))
@@ -210,6 +211,18 @@ static void log_free(struct log *log)
     free(log->spare);
 }
 
+/* Of several progress bars (evaluation, other stages) the one with most steps is the training. */
+static void use_spare(struct log *log)
+{
+    double total = 0.0;
+    for (size_t i = 0; i < log->n_spare; i++)
+        if (log->spare[i].bar_total > total)
+            total = log->spare[i].bar_total;
+    for (size_t i = 0; i < log->n_spare && !log->failed; i++)
+        if (!(log->spare[i].bar_total < total))
+            log_add(log, &log->spare[i]);
+}
+
 static void collect(struct log *log, char *text, size_t bytes)
 {
     struct log_lines lines;
@@ -217,9 +230,8 @@ static void collect(struct log *log, char *text, size_t bytes)
     log_lines_start(&lines, text, bytes);
     while (!log->failed && log_lines_next(&lines, &line))
         take_line(log, &line);
-    const size_t n_spare = log->n_samples ? 0 : log->n_spare;
-    for (size_t i = 0; i < n_spare && !log->failed; i++)
-        log_add(log, &log->spare[i]);
+    if (log->n_samples == 0)
+        use_spare(log);
     struct log_run *run = current_run(log);
     if (!run && !log->failed)
         run = begin_run(log);

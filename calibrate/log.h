@@ -32,7 +32,8 @@ struct log_number {
     const char *end; /* behind digits and suffix K, M, G, B, T (powers of 1000) */
 };
 bool log_number(const char *text, struct log_number *out);
-/* The number behind the first `label` of a text, blanks between; false when there is none. */
+/* The number behind the first `label` of a text, blanks or a quote between; false when there is
+ * none. */
 bool log_number_after(const char *text, const char *label, struct log_number *out);
 /* Letters and digits alone, lower case: "elapsed_time_per_iteration_ms" and "elapsed time per
  * iteration (ms)" are the same label. */
@@ -86,6 +87,8 @@ enum log_word {
     LOG_GATED,
     LOG_MODEL,
     LOG_HARDWARE,
+    LOG_GQA,
+    LOG_ENGINE,
     LOG_N_WORDS
 };
 
@@ -99,6 +102,8 @@ struct log_facts {
 void log_fact_set(struct log_facts *facts, enum log_fact fact, double value,
                   enum log_origin origin);
 bool log_fact_known(const struct log_facts *facts, enum log_fact fact);
+/* Sets what a key and its value say. returns true when the key is known. */
+bool log_fact_take(struct log_facts *facts, const char *key, size_t length, const char *value);
 /* Fills what `to` lacks. */
 void log_facts_merge(struct log_facts *to, const struct log_facts *from);
 
@@ -130,6 +135,7 @@ struct log_sample {
     double gpu_flop_per_s;
     double skipped;          /* optimizer steps skipped in the window */
     double rate_error;       /* relative, of gpu_tokens_per_s as printed */
+    double bar_total;        /* of a progress bar: steps in all */
     double pace;             /* set by the analyser: step_s or its stand-in */
     uint32_t line, n_copies; /* n_copies: further ranks that printed the same */
     uint8_t drop;            /* enum log_drop */
@@ -193,6 +199,7 @@ bool log_take_mlperf(struct log *log, const struct log_line *line);
 bool log_take_pipes(struct log *log, const struct log_line *line);
 bool log_take_deepspeed(struct log *log, const struct log_line *line);
 bool log_take_other(struct log *log, const struct log_line *line);
+bool log_take_lists(struct log *log, const struct log_line *line);
 bool log_take_memory(struct log *log, const struct log_line *line);
 bool log_take_plan(struct log *log, const struct log_line *line);
 

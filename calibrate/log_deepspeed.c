@@ -10,6 +10,7 @@
  * only where a log has nothing better, and then by their time stamps.
  */
 #include "calibrate/log.h"
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -38,6 +39,23 @@ static bool take_engine(struct log *log, const struct log_line *line)
     log_framework_seen(log, "deepspeed", 2, 1);
     if (isfinite(sample.iteration))
         log_add_spare(log, &sample);
+    return true;
+}
+
+/* Pipeline engine: "steps: 10 loss: 10.8712 iter time (s): 1.234 samples/sec: 51.863". */
+static bool take_pipeline(struct log *log, const struct log_line *line)
+{
+    struct log_number step, seconds, rate;
+    if (!log_number_after(line->text, "iter time (s):", &seconds) ||
+        !log_number_after(line->text, "steps:", &step))
+        return false;
+    struct log_sample sample = log_sample_none(line);
+    sample.iteration = step.value;
+    sample.step_s = seconds.value;
+    if (log_number_after(line->text, "samples/sec:", &rate))
+        sample.samples_per_s = rate.value;
+    log_framework_seen(log, "deepspeed", 4, 1);
+    log_add(log, &sample);
     return true;
 }
 
@@ -70,39 +88,76 @@ static bool take_result(struct log *log, const struct log_line *line)
     return true;
 }
 
-/* tqdm: "795/77225 [9:07:58<878:01:48, 41.36s/it, ...]"; fast ones print it/s. */
-static bool take_bar(struct log *log, const struct log_line *line)
+/* Bars of other work than training. */
+static bool is_other_work(const char *text, const char *open)
 {
-    const char *open = strstr(line->text, " [");
-    const char *unit = open ? strstr(open, "s/it") : NULL;
-    const bool inverse = !unit && open;
+    static const char *const words[] = {"oading", "etching", "alidat", "valuat", "esting",
+                                        "anity",  "Map",     "ilter",  "enerat"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const char *word = strstr(text, words[i]);
+        if (word && word < open)
+            return true;
+    }
+    return false;
+}
+
+/* tqdm: "795/77225 [9:07:58<878:01:48, 41.36s/it, ...]"; fast ones print it/s. */
+struct bar {
+    double done, total, step_s;
+};
+
+static bool read_bar(const char *text, const char *open, struct bar *out)
+{
+    const char *slash = open;
+    while (slash > text && *slash != '/')
+        slash--;
+    const char *digits = slash;
+    while (digits > text && isdigit((unsigned char)digits[-1]))
+        digits--;
+    struct log_number done, total, rate;
+    if (digits == slash || !log_number(digits, &done) || !log_number(slash + 1, &total) ||
+        total.end != open)
+        return false;
+    *out = (struct bar){.done = done.value, .total = total.value, .step_s = NAN};
+    const char *unit = strstr(open, "s/it");
+    const bool inverse = !unit;
     if (inverse)
         unit = strstr(open, "it/s");
     const char *comma = unit;
     while (comma && comma > open && *comma != ',')
         comma--;
-    const char *slash = open;
-    while (slash && slash > line->text && *slash != '/')
-        slash--;
-    struct log_number rate, number;
-    if (!unit || comma == open || slash == line->text ||
-        !memchr(open, '<', (size_t)(unit - open)) || !log_number(comma + 1, &rate) ||
-        rate.end != unit || !(rate.value > 0.0))
-        return false;
-    const char *done = slash;
-    while (done > line->text && strchr("0123456789", done[-1]))
-        done--;
-    if (done == slash || !log_number(done, &number))
+    if (unit && comma > open && log_number(comma + 1, &rate) && rate.end == unit &&
+        rate.value > 0.0)
+        out->step_s = inverse ? 1.0 / rate.value : rate.value;
+    return memchr(open, '<', strlen(open)) != NULL;
+}
+
+/* NeMo 1 adds fields: global_step, consumed_samples and, from 2023-07, the step time itself. */
+static bool take_bar(struct log *log, const struct log_line *line)
+{
+    const char *open = strstr(line->text, " [");
+    struct log_number number;
+    struct bar bar;
+    if (!open || !read_bar(line->text, open, &bar) || is_other_work(line->text, open))
         return false;
     struct log_sample sample = log_sample_none(line);
-    sample.iteration = number.value;
-    sample.step_s = inverse ? 1.0 / rate.value : rate.value;
+    sample.iteration = bar.done;
+    sample.bar_total = bar.total;
+    const bool nemo = strstr(open, "consumed_samples=") != NULL;
+    log_framework_seen(log, nemo ? "nemo" : "progress-bar", 1, 1);
+    if (log_number_after(open, "train_step_timing in s=", &number)) {
+        sample.step_s = number.value;
+        if (log_number_after(open, "global_step=", &number))
+            sample.iteration = number.value;
+        log_add(log, &sample);
+        return true;
+    }
+    sample.step_s = bar.step_s;
     sample.average = true;
-    if (log_number_after(line->text, "consumed_samples=", &rate) && number.value > 0.0)
-        sample.gbs = rate.value / number.value; /* three digits: rounded when the run is judged */
-    log_framework_seen(log, strstr(line->text, "consumed_samples=") ? "nemo" : "progress-bar", 1,
-                       1);
-    log_add_spare(log, &sample);
+    if (log_number_after(open, "consumed_samples=", &number) && bar.done > 0.0)
+        sample.gbs = number.value / bar.done; /* three digits: rounded when the run is judged */
+    if (isfinite(bar.step_s))
+        log_add_spare(log, &sample);
     return true;
 }
 
@@ -110,5 +165,6 @@ bool log_take_deepspeed(struct log *log, const struct log_line *line)
 {
     if (strstr(line->text, "DeepSpeed Flops Profiler"))
         log_framework_seen(log, "deepspeed", 2, 1);
-    return take_engine(log, line) || take_result(log, line) || take_bar(log, line);
+    return take_engine(log, line) || take_pipeline(log, line) || take_result(log, line) ||
+           take_bar(log, line);
 }

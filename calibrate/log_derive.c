@@ -12,6 +12,7 @@
 #include "calibrate/log.h"
 #include "sim/error.h"
 #include <math.h>
+#include <string.h>
 
 #define PRINTED   0.003 /* relative: two rounded figures of three to five digits */
 #define COARSE    0.015 /* running averages, bars */
@@ -112,6 +113,17 @@ static void flag_series(const struct log *log, const struct log_series *series,
 }
 
 /* ---- derivation --------------------------------------------------------------------------- */
+
+/* Programs print the defaults of what is off: one key/value head without grouped queries, two
+ * experts per token without experts. */
+static void drop_unused(struct log_facts *facts)
+{
+    if (strcmp(facts->word[LOG_GQA], "off") == 0)
+        log_fact_set(facts, LOG_KV_HEADS, get(facts, LOG_HEADS),
+                     log_fact_known(facts, LOG_HEADS) ? LOG_LOGGED : LOG_ABSENT);
+    if (!(get(facts, LOG_EXPERTS) > 1.0))
+        facts->origin[LOG_TOP_K] = facts->origin[LOG_EXPERT_FFN] = LOG_ABSENT;
+}
 
 /* Sizes from sizes. */
 static void derive_sizes(struct log_facts *facts)
@@ -232,6 +244,7 @@ void log_derive(const struct log *log, struct log_run *run, const struct log_ser
     struct log_facts *facts = &run->facts;
     *out = (struct log_answer){
         .step_s = NAN, .gpu_tokens_per_s = NAN, .tokens_per_s = NAN, .gpu_step_tokens = NAN};
+    drop_unused(facts);
     if (series->n_blocks == 0) {
         derive_sizes(facts);
         return;

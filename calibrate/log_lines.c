@@ -288,7 +288,11 @@ bool log_number(const char *text, struct log_number *out)
 bool log_number_after(const char *text, const char *label, struct log_number *out)
 {
     const char *at = strstr(text, label);
-    return at && log_number(at + strlen(label), out);
+    if (!at)
+        return false;
+    at += strlen(label);
+    at += strspn(at, " ");
+    return log_number(at + (*at == '\'' || *at == '"'), out);
 }
 
 void log_label(const char *text, size_t length, char *out, size_t bytes)

@@ -5,6 +5,8 @@
  *   {"key": "tracked_stats", "value": {"train_step_time": 0.386}, "metadata": {"step": 31.0}}
  *   {"key": "tracked_stats", "value": {"throughput": 5.878}, "metadata": {"step": 1536}}
  *
+ *   {"key": "block_stop", "time_ms": 1759734660358, "metadata": {"samples_count": 1536}}
+ *
  * throughput is samples/s, and the "step" beside it counts samples. A line with a step time but no
  * step is the mean of a block: it repeats what its lines said. The clock starts after a warm-up of
  * its own, so no line is one.
@@ -71,6 +73,32 @@ static void take_stats(struct log *log, const struct log_line *line, const struc
         log_add(log, &sample);
 }
 
+/* Without tracked_stats a block tells its samples and, by its time stamps, their time. */
+static void take_block(struct log *log, const struct log_line *line, const struct json_at *top,
+                       bool stops)
+{
+    struct json_at metadata;
+    struct log_sample sample = log_sample_none(line);
+    const double time_s = number_of(top, "time_ms") * 1e-3;
+    const double gbs = log_fact_value(log, LOG_GBS);
+    const double samples =
+        json_find(top, "metadata", &metadata) ? number_of(&metadata, "samples_count") : (double)NAN;
+    const struct log_sample *start = &log->partial; /* tokens holds the count at its start */
+    if (stops && log->has_partial) {
+        const double steps = (samples - start->tokens) / gbs;
+        sample.gbs = gbs;
+        sample.iteration = samples / gbs;
+        sample.step_s = (time_s - start->time_s) / steps;
+        sample.step_origin = LOG_STEP_CLOCK;
+        if (steps >= 1.0 && sample.step_s > 0.0)
+            log_add_spare(log, &sample);
+    }
+    log->partial = sample;
+    log->partial.time_s = time_s;
+    log->partial.tokens = samples;
+    log->has_partial = !stops;
+}
+
 bool log_take_mlperf(struct log *log, const struct log_line *line)
 {
     const char *text = strstr(line->text, ":::MLLOG");
@@ -87,6 +115,8 @@ bool log_take_mlperf(struct log *log, const struct log_line *line)
     if (json_find(&document.top, "key", &key_at) && json_get_text(&key_at, &key, NULL) == TY_OK) {
         if (strcmp(key, "tracked_stats") == 0)
             take_stats(log, line, &document.top);
+        else if (strcmp(key, "block_start") == 0 || strcmp(key, "block_stop") == 0)
+            take_block(log, line, &document.top, strcmp(key, "block_stop") == 0);
         else
             take_fact(log, &document.top, key);
     }

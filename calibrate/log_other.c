@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Formats of one line or one list per step that are not parted by '|': torchtitan, InternEvo,
- * MaxText, Megatron-Bridge's timer, Composer, OLMo-core; and the memory lines of Megatron. */
+ * Formats of one line per step that have no '|' to part their fields by, or not only: torchtitan,
+ * InternEvo, MaxText, Megatron-Bridge's timer, nanoGPT, llm.c, torchtune; and the memory lines of
+ * Megatron. */
 #include "calibrate/log.h"
 #include <ctype.h>
 #include <math.h>
@@ -94,84 +95,72 @@ static bool take_bridge(struct log *log, const struct log_line *line)
     return true;
 }
 
-static void flush_partial(struct log *log)
+/* nanoGPT: "iter 10: loss 3.2012, time 123.45ms, mfu 30.10%". */
+static bool take_nanogpt(struct log *log, const struct log_line *line)
 {
-    if (log->has_partial)
-        log_add(log, &log->partial);
-    log->has_partial = false;
-}
-
-/* Composer: one "Train name: value" a line behind "[epoch=1][batch=5/5]:"; counters from 0. */
-static bool take_composer(struct log *log, const struct log_line *line)
-{
-    struct log_number number;
-    struct log_sample *sample = &log->partial;
-    if (strstr(line->text, "[batch=") && strstr(line->text, "[epoch=")) {
-        *sample = log_sample_none(line);
-        return log_number_after(line->text, "[batch=", &number);
-    }
-    const char *text = strstr(line->text, "Train t");
-    if (!text)
+    struct log_number iteration, time_ms;
+    const char *text = strstr(line->text, "iter ");
+    if (!text || !log_number(text + 5, &iteration) || strncmp(iteration.end, ": loss", 6) != 0 ||
+        !log_number_after(text, ", time ", &time_ms) || strncmp(time_ms.end, "ms", 2) != 0)
         return false;
-    if (log_number_after(text, "Train time/batch:", &number)) {
-        sample->iteration = number.value;
-    } else if (log_number_after(text, "Train time/sample:", &number)) {
-        sample->gbs = number.value / sample->iteration;
-    } else if (log_number_after(text, "Train throughput/samples_per_sec:", &number)) {
-        sample->samples_per_s = number.value;
-        sample->step_s = sample->gbs / number.value;
-        sample->step_origin = LOG_STEP_RATE;
-    } else if (log_number_after(text, "Train throughput/tokens_per_sec:", &number)) {
-        sample->tokens_per_s = number.value;
-    } else if (log_number_after(text, "Train trainer/device_train_microbatch_size:", &number)) {
-        log_fact_set(log_facts_now(log), LOG_MBS, number.value, LOG_LOGGED);
-    } else if (log_number_after(text, "Train throughput/device/tokens_per_sec:", &number)) {
-        set_rate(sample, &number);
-        log_framework_seen(log, "llm-foundry", 7, 1);
-        log->has_partial = true;
-        flush_partial(log);
-    } else {
-        return false;
-    }
+    struct log_sample sample = log_sample_none(line);
+    sample.iteration = iteration.value;
+    sample.step_s = time_ms.value * 1e-3;
+    log_framework_seen(log, "nanogpt", 7, 1);
+    log_add(log, &sample);
     return true;
 }
 
-/* OLMo-core: one "name=value" a line, by name, so BPS (batches/s) comes before TPS. The forms with
- * "(actual avg)" include the start. */
-static bool take_olmo(struct log *log, const struct log_line *line)
+/* llm.c: "step   10/19560 | loss 5.2 (..) | norm 2.1 | lr 1e-4 | 345.67 ms | 45.2% MFU | 1516
+ * tok/s" */
+static bool take_llmc(struct log *log, const struct log_line *line)
 {
-    struct log_number number;
-    struct log_sample *sample = &log->partial;
-    const char *text = line->text;
-    if (log_number_after(text, "gpu_memory/GPU reserved mem (GiB)=", &number)) {
-        log_memory_max(&log_memory_now(log)->reserved_bytes, number.value * GIB);
-    } else if (strstr(text, "[step=") && log_number_after(text, "[step=", &number)) {
-        *sample = log_sample_none(line);
-        sample->iteration = number.value;
-        log->has_partial = true;
-    } else if (log_number_after(text, "throughput/device/BPS=", &number) && number.value > 0.0) {
-        if (!log->has_partial)
-            *sample = log_sample_none(line);
-        sample->step_s = 1.0 / number.value;
-        sample->step_origin = LOG_STEP_RATE;
-        log->has_partial = true;
-    } else if (log_number_after(text, "throughput/device/TPS=", &number)) {
-        if (!log->has_partial)
-            *sample = log_sample_none(line);
-        set_rate(sample, &number);
-        log_framework_seen(log, "olmo-core", 7, 1);
-        log->has_partial = true;
-        flush_partial(log);
-    } else {
+    struct log_number iteration, time_ms, rate;
+    const char *text = strstr(line->text, "step ");
+    const char *unit = text ? strstr(text, " ms |") : NULL;
+    if (!unit || !strstr(unit, " tok/s") || !log_number(text + 5, &iteration) ||
+        *iteration.end != '/')
         return false;
-    }
+    const char *field = unit;
+    while (field > text && *field != '|')
+        field--;
+    if (!log_number(field + 1, &time_ms) || time_ms.end != unit)
+        return false;
+    struct log_sample sample = log_sample_none(line);
+    sample.iteration = iteration.value;
+    sample.step_s = time_ms.value * 1e-3;
+    for (field = strstr(unit, " tok/s"); *field != '|';)
+        field--;
+    if (log_number(field + 1, &rate))
+        sample.tokens_per_s = rate.value;
+    log_framework_seen(log, "llm.c", 7, 1);
+    log_add(log, &sample);
+    return true;
+}
+
+/* torchtune: "Step 3 | loss:1.5 lr:2e-05 tokens_per_second_per_gpu:1234.5 peak_memory_reserved:.."
+ */
+static bool take_torchtune(struct log *log, const struct log_line *line)
+{
+    struct log_number step, rate, memory;
+    if (!log_number_after(line->text, "tokens_per_second_per_gpu:", &rate) ||
+        !log_number_after(line->text, "Step ", &step))
+        return false;
+    struct log_sample sample = log_sample_none(line);
+    sample.iteration = step.value;
+    set_rate(&sample, &rate);
+    log_framework_seen(log, "torchtune", 7, 1);
+    log_add(log, &sample);
+    if (log_number_after(line->text, "peak_memory_reserved:", &memory))
+        log_memory_max(&log_memory_now(log)->reserved_bytes, memory.value * GIB);
     return true;
 }
 
 bool log_take_other(struct log *log, const struct log_line *line)
 {
     return take_torchtitan(log, line) || take_internevo(log, line) || take_maxtext(log, line) ||
-           take_bridge(log, line) || take_composer(log, line) || take_olmo(log, line);
+           take_bridge(log, line) || take_nanogpt(log, line) || take_llmc(log, line) ||
+           take_torchtune(log, line);
 }
 
 /* "[Rank 20] (after 20 iterations) memory (MB) | allocated: 15426.4 | max allocated: 18045.7 |

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#define GIB        1073741824.0
 #define TO(member) offsetof(struct log_sample, member)
 
 /* Labels as log_label makes them. */
@@ -30,12 +31,15 @@ static const struct {
     {"tokenspergputokenssgpu", TO(gpu_tokens_per_s), 1.0},
     {"tokenspergpupersecondtgs", TO(gpu_tokens_per_s), 1.0},
     {"tokenssgpuinstharmonicmean", TO(gpu_tokens_per_s), 1.0},
+    {"tokenssgpu", TO(gpu_tokens_per_s), 1.0},
+    {"tokensgpus", TO(gpu_tokens_per_s), 1.0},
     {"tokenspersec", TO(tokens_per_s), 1.0},
     {"throughputpergputflopsgpu", TO(gpu_flop_per_s), 1e12},
     {"computepergputflopsgpu", TO(gpu_flop_per_s), 1e12},
     {"tflopsgpu", TO(gpu_flop_per_s), 1e12},
     {"tflops", TO(gpu_flop_per_s), 1e12},
     {"lmtflops", TO(gpu_flop_per_s), 1e12},
+    {"tflopspergpu", TO(gpu_flop_per_s), 1e12},
     {"modeltflopspergpu", TO(gpu_flop_per_s), 1e12},
     {"approxflopspergpu", TO(gpu_flop_per_s), 1e12},
     {"samplespersecond", TO(samples_per_s), 1.0},
@@ -65,15 +69,16 @@ static const char *value_of(const char *field, size_t length, size_t *label_leng
     return NULL;
 }
 
-static void take_memory_field(struct log *log, const char *label, const char *field)
+/* Primus prints GiB as "GB"; Bridge's gigabytes are 1e9 bytes. */
+static void take_memory_field(struct log *log, const char *label, const struct log_number *number)
 {
     struct log_memory *memory = log_memory_now(log);
-    struct log_number number;
-    if (strncmp(label, "hipmemusage", 11) == 0 && log_number_after(field, ": ", &number))
-        log_memory_max(&memory->device_bytes, number.value * 1073741824.0); /* "GB" is GiB */
-    else if (strcmp(label, "mem") == 0 && strstr(field, "GiB") &&
-             log_number_after(field, "mem ", &number))
-        log_memory_max(&memory->other_bytes, number.value * 1073741824.0);
+    if (strncmp(label, "hipmemusage", 11) == 0)
+        log_memory_max(&memory->device_bytes, number->value * GIB);
+    else if (strcmp(label, "mem") == 0 && strncmp(number->end, " GiB", 4) == 0)
+        log_memory_max(&memory->other_bytes, number->value * GIB);
+    else if (strcmp(label, "memmaxallocatedgigabytes") == 0)
+        log_memory_max(&memory->allocated_bytes, number->value * 1e9);
 }
 
 static void set_field(struct record *record, const char *label, const struct log_number *number)
@@ -114,9 +119,9 @@ static void take_field(struct log *log, struct record *record, const char *field
     if (!value)
         return;
     log_label(field, label_length, label, sizeof label);
-    take_memory_field(log, label, field);
     if (!log_number(value, &number) || number.end > field + length)
         return;
+    take_memory_field(log, label, &number);
     if (!take_tps(record, label, &number))
         set_field(record, label, &number);
 }

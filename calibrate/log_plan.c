@@ -4,190 +4,7 @@
  * programs print at the start are a second one. */
 #include "calibrate/log.h"
 #include <ctype.h>
-#include <math.h>
 #include <string.h>
-
-const char *const log_fact_names[LOG_N_FACTS] = {
-#define X(id, name) [LOG_##id] = name,
-    LOG_FACT_LIST(X)
-#undef X
-};
-
-void log_fact_set(struct log_facts *facts, enum log_fact fact, double value, enum log_origin origin)
-{
-    facts->value[fact] = value;
-    facts->origin[fact] = (uint8_t)origin;
-}
-
-bool log_fact_known(const struct log_facts *facts, enum log_fact fact)
-{
-    return facts->origin[fact] != LOG_ABSENT;
-}
-
-void log_facts_merge(struct log_facts *to, const struct log_facts *from)
-{
-    for (int i = 0; i < LOG_N_FACTS; i++)
-        if (!log_fact_known(to, (enum log_fact)i) && log_fact_known(from, (enum log_fact)i))
-            log_fact_set(to, (enum log_fact)i, from->value[i], from->origin[i]);
-    for (int i = 0; i < LOG_N_WORDS; i++)
-        if (!*to->word[i])
-            memcpy(to->word[i], from->word[i], sizeof to->word[i]);
-}
-
-/* ---- keys --------------------------------------------------------------------------------- */
-
-/* Keys as log_label makes them; sources: arguments.py of Megatron-LM and Megatron-DeepSpeed,
- * neox_args of GPT-NeoX, config.py of DeepSpeed, JobConfig of torchtitan, the demos of InternEvo,
- * Composer's run header, the DeepSpeed flops profiler. */
-static const struct {
-    const char *label;
-    enum log_fact fact;
-} number_keys[] = {
-    {"worldsize", LOG_GPUS},
-    {"tensormodelparallelsize", LOG_TP},
-    {"tensorparalleldegree", LOG_TP},
-    {"parallelismtensorparalleldegree", LOG_TP},
-    {"pipelinemodelparallelsize", LOG_PP},
-    {"pipelineparalleldegree", LOG_PP},
-    {"parallelismpipelineparalleldegree", LOG_PP},
-    {"pipeparallelsize", LOG_PP},
-    {"virtualpipelinemodelparallelsize", LOG_VPP},
-    {"contextparallelsize", LOG_CP},
-    {"contextparalleldegree", LOG_CP},
-    {"parallelismcontextparalleldegree", LOG_CP},
-    {"expertmodelparallelsize", LOG_EP},
-    {"expertparalleldegree", LOG_EP},
-    {"parallelismexpertparalleldegree", LOG_EP},
-    {"experttensorparallelsize", LOG_ETP},
-    {"microbatchsize", LOG_MBS},
-    {"trainmicrobatchsizepergpu", LOG_MBS},
-    {"localbatchsize", LOG_MBS},
-    {"traininglocalbatchsize", LOG_MBS},
-    {"batchsize", LOG_MBS}, /* torchtitan before 2025-05: per data-parallel rank */
-    {"batchsizepergpu", LOG_MBS},
-    {"microbsz", LOG_MBS},
-    {"globalbatchsize", LOG_GBS},
-    {"trainingglobalbatchsize", LOG_GBS},
-    {"trainbatchsize", LOG_GBS},
-    {"seqlength", LOG_SEQ},
-    {"seqlen", LOG_SEQ},
-    {"trainingseqlen", LOG_SEQ},
-    {"dataparallelsize", LOG_DP},
-    {"modelparallelsize", LOG_MP},
-    {"micronum", LOG_N_MICRO},
-    {"numnodes", LOG_NODES},
-    {"numgpuspernode", LOG_GPUS_PER_NODE},
-    {"nprocpernode", LOG_GPUS_PER_NODE},
-    {"numlayers", LOG_LAYERS},
-    {"numlayer", LOG_LAYERS},
-    {"hiddensize", LOG_HIDDEN},
-    {"numattentionheads", LOG_HEADS},
-    {"numquerygroups", LOG_KV_HEADS},
-    {"ffnhiddensize", LOG_FFN},
-    {"paddedvocabsize", LOG_VOCAB},
-    {"numexperts", LOG_EXPERTS},
-    {"moeroutertopk", LOG_TOP_K},
-    {"moeffnhiddensize", LOG_EXPERT_FFN},
-    {"lorarank", LOG_LORA_RANK},
-    {"loginterval", LOG_INTERVAL},
-};
-
-static void set_word(struct log_facts *facts, enum log_word word, const char *text)
-{
-    size_t n = strlen(text);
-    n = n < sizeof facts->word[0] ? n : sizeof facts->word[0] - 1;
-    memcpy(facts->word[word], text, n);
-    facts->word[word][n] = '\0';
-}
-
-static bool starts(const char *text, const char *prefix)
-{
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
-static bool is_true(const char *value)
-{
-    return starts(value, "True") || starts(value, "true") || *value == '\0' || *value == '-';
-}
-
-/* 1: on, 0: off, -1: neither ("None"). A flag of a command line has no value and is on. */
-static int truth(const char *value)
-{
-    if (is_true(value))
-        return 1;
-    return starts(value, "False") || starts(value, "false") ? 0 : -1;
-}
-
-/* Keys whose value is a switch or a name. */
-static bool take_word_key(struct log_facts *facts, const char *label, const char *value)
-{
-    static const char *const zero_names[] = {"none", "zero1", "zero2", "zero3"};
-    const int on = truth(value);
-    if (strcmp(label, "fp16") == 0 || strcmp(label, "fp16enabled") == 0) {
-        if (on == 1)
-            set_word(facts, LOG_PRECISION, "fp16");
-    } else if (strcmp(label, "bf16") == 0 || strcmp(label, "bfloat16enabled") == 0) {
-        if (on == 1)
-            set_word(facts, LOG_PRECISION, "bf16");
-    } else if (strcmp(label, "dtype") == 0 || strcmp(label, "paramsdtype") == 0) {
-        const char *name = value + strspn(value, "\"'");
-        name += starts(name, "torch.") ? 6 : 0;
-        if (starts(name, "bfloat16"))
-            set_word(facts, LOG_PRECISION, "bf16");
-        else if (starts(name, "float16") || starts(name, "half"))
-            set_word(facts, LOG_PRECISION, "fp16");
-    } else if (strcmp(label, "enablefloat8linear") == 0) {
-        if (on == 1)
-            set_word(facts, LOG_PRECISION, "fp8");
-    } else if (strcmp(label, "zerostage") == 0 || strcmp(label, "zerooptimizationstage") == 0) {
-        if (*value >= '0' && *value <= '3')
-            set_word(facts, LOG_SHARDING, zero_names[*value - '0']);
-    } else if (strcmp(label, "usedistributedoptimizer") == 0) {
-        if (on == 1 && !*facts->word[LOG_SHARDING])
-            set_word(facts, LOG_SHARDING, "zero1");
-    } else if (strcmp(label, "checkpointactivations") == 0) {
-        if (on >= 0)
-            set_word(facts, LOG_RECOMPUTE, on ? "full" : "none");
-    } else if (strcmp(label, "recomputegranularity") == 0 ||
-               strcmp(label, "activationcheckpointmode") == 0 || strcmp(label, "mode") == 0) {
-        const char *name = value + strspn(value, "\"' ");
-        if (starts(name, "full") || starts(name, "selective"))
-            set_word(facts, LOG_RECOMPUTE, *name == 'f' ? "full" : "selective");
-        else if (starts(name, "None") && !*facts->word[LOG_RECOMPUTE])
-            set_word(facts, LOG_RECOMPUTE, "none");
-    } else if (strcmp(label, "sequenceparallel") == 0) {
-        if (on >= 0)
-            set_word(facts, LOG_SP, on ? "on" : "off");
-    } else if (strcmp(label, "compile") == 0 || strcmp(label, "trainingcompile") == 0) {
-        if (on >= 0)
-            set_word(facts, LOG_COMPILE, on ? "on" : "off");
-    } else if (strcmp(label, "swiglu") == 0) {
-        if (on >= 0)
-            set_word(facts, LOG_GATED, on ? "on" : "off");
-    } else {
-        return false;
-    }
-    return true;
-}
-
-static bool take_key(struct log_facts *facts, const char *key, size_t length, const char *value)
-{
-    char label[64];
-    log_label(key, length, label, sizeof label);
-    if (!*label || take_word_key(facts, label, value))
-        return *label != '\0';
-    for (size_t i = 0; i < sizeof number_keys / sizeof number_keys[0]; i++) {
-        if (strcmp(label, number_keys[i].label) != 0)
-            continue;
-        struct log_number number;
-        if (log_number(value, &number) && number.value >= 1.0 && number.value < 1e9)
-            log_fact_set(facts, number_keys[i].fact, number.value, LOG_LOGGED);
-        else if (strcmp(label, "virtualpipelinemodelparallelsize") == 0 && starts(value, "None"))
-            log_fact_set(facts, LOG_VPP, 1.0, LOG_LOGGED);
-        return true;
-    }
-    return false;
-}
 
 /* ---- forms -------------------------------------------------------------------------------- */
 
@@ -214,9 +31,9 @@ static bool take_dotted(struct log *log, const char *text)
     while (key > text && is_key_char(key[-1]))
         key--;
     value += strspn(value, " ");
-    if (end - key == 9 && starts(key, "deepspeed") && is_true(value))
+    if (strncmp(key, "deepspeed ", 10) == 0 && strncmp(value, "True", 4) == 0)
         log_framework_seen(log, "megatron-deepspeed", 6, 1);
-    return key < end && take_key(log_facts_now(log), key, (size_t)(end - key), value);
+    return key < end && log_fact_take(log_facts_now(log), key, (size_t)(end - key), value);
 }
 
 /* " --micro-batch-size 4 --fp16 --model.flavor=8B": every flag of the line. */
@@ -233,7 +50,7 @@ static bool take_flags(struct log *log, const char *text)
             continue;
         const char *value = end + (*end == '=');
         value += strspn(value, " ");
-        any |= take_key(log_facts_now(log), at, (size_t)(end - at), value);
+        any |= log_fact_take(log_facts_now(log), at, (size_t)(end - at), value);
         at = end;
     }
     return any;
@@ -242,7 +59,7 @@ static bool take_flags(struct log *log, const char *text)
 /* "key = value", "key=value,", "key: value" that is all of a line. */
 static bool take_assignment(struct log *log, const char *text)
 {
-    const char *key = text + (starts(text, "+ ") ? 2 : 0); /* sh -x */
+    const char *key = text + (strncmp(text, "+ ", 2) == 0 ? 2 : 0); /* sh -x */
     size_t length = 0;
     while (is_key_char(key[length]) || (key[length] == ' ' && is_key_char(key[length + 1])))
         length++;
@@ -253,7 +70,13 @@ static bool take_assignment(struct log *log, const char *text)
     value += strspn(value, " ");
     if (strcmp(value, "") == 0)
         return false;
-    return take_key(log_facts_now(log), key, length, value);
+    if (strncmp(key, "model parallel size", 19) == 0) { /* the flops profiler: tp * pp */
+        struct log_number number;
+        if (log_number(value, &number))
+            log_fact_set(log_facts_now(log), LOG_MP, number.value, LOG_LOGGED);
+        return true;
+    }
+    return log_fact_take(log_facts_now(log), key, length, value);
 }
 
 /* ---- sentences ---------------------------------------------------------------------------- */
@@ -320,9 +143,9 @@ static bool take_sentences(struct log *log, const char *text)
         any = true;
     }
     if (strstr(text, "Using precision Precision.AMP_FP16"))
-        set_word(log_facts_now(log), LOG_PRECISION, "fp16");
+        log_fact_take(log_facts_now(log), "precision", 9, "fp16");
     if (strstr(text, "Using precision Precision.AMP_BF16"))
-        set_word(log_facts_now(log), LOG_PRECISION, "bf16");
+        log_fact_take(log_facts_now(log), "precision", 9, "bf16");
     return any;
 }
 

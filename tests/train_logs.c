@@ -3,9 +3,7 @@
  * traps of README.md beside the logs (shared/data/train-logs), or in the log itself where it is a
  * plan; the tolerance is half a unit of the last digit printed there. Figures that the README
  * takes from outside a log (an issue's text, a folder's name) must be missing, not guessed. */
-#include "include/trainyard_tools.h"
-#include "models/spec/json.h"
-#include "tests/tap.h"
+#include "tests/import_check.h"
 
 #define MIB 1048576.0
 #define GIB 1073741824.0
@@ -316,36 +314,6 @@ static const struct {
     {"maxtext-2025-tpu-async-dispatch", "framework", "maxtext"},
 };
 
-/* Steps along "blocks.1.gbs"; false when it is absent or null. The nodes of the way are kept in
- * `way`, since each points to its parent. */
-static bool find(const struct json_document *document, const char *path, struct json_at way[8])
-{
-    size_t n = 0;
-    way[0] = document->top;
-    while (*path) {
-        char key[64];
-        const size_t length = strcspn(path, ".");
-        if (length >= sizeof key || n + 1 >= 8)
-            return false;
-        memcpy(key, path, length);
-        key[length] = '\0';
-        path += length + (path[length] == '.');
-        bool found = false;
-        if (*key >= '0' && *key <= '9') {
-            found = true;
-            for (long i = -1; found && i < strtol(key, NULL, 10); i++)
-                found = json_next(&way[n], &way[n + 1]);
-        } else {
-            found = json_find(&way[n], key, &way[n + 1]);
-        }
-        if (!found)
-            return false;
-        n++;
-    }
-    way[7] = way[n];
-    return true;
-}
-
 struct source {
     const char *file; /* of `import` */
     struct ty_import import;
@@ -367,47 +335,23 @@ static void open_source(struct source *source, const char *file)
 
 static void check(const struct source *source, const struct want *want)
 {
-    struct json_document document = {0};
-    struct json_at way[8] = {{0}};
+    const struct import_value got = import_value(&source->import, want->run, want->path);
     char what[160];
     snprintf(what, sizeof what, "%s, run %u: %s", source->file, want->run, want->path);
-    if (!source->read || want->run > source->import.n_records ||
-        json_parse(source->import.records[want->run - 1].json,
-                   strlen(source->import.records[want->run - 1].json), "record", &document,
-                   NULL) != TY_OK) {
-        ok(false, "%s: there is such a record", what);
-        return;
-    }
-    const bool found = find(&document, want->path, way);
-    double value = NAN;
     if (want->tolerance == ABSENT)
-        ok(!found, "%s is missing", what);
+        ok(want->run <= source->import.n_records && got.type == IMPORT_NOTHING, "%s is missing",
+           what);
     else if (want->tolerance == PRESENT)
-        ok(found, "%s is there", what);
-    else if (found && json_get_double(&way[7], -1e300, 1e300, &value, NULL) == TY_OK)
-        within(value, want->value, want->tolerance, what);
+        ok(got.type != IMPORT_NOTHING, "%s is there", what);
     else
-        ok(false, "%s is a number", what);
-    json_free(&document);
+        within(got.number, want->value, want->tolerance, what);
 }
 
 static void check_text(const struct source *source, const char *path, const char *want)
 {
-    struct json_document document = {0};
-    struct json_at way[8] = {{0}};
-    const char *text = "(none)";
-    if (source->read &&
-        json_parse(source->import.records[0].json, strlen(source->import.records[0].json), "record",
-                   &document, NULL) == TY_OK) {
-        if (find(&document, path, way) && json_get_text(&way[7], &text, NULL) != TY_OK)
-            text = "(no text)";
-        char what[160];
-        snprintf(what, sizeof what, "%s: %s", source->file, path);
-        same_text(text, want, what);
-        json_free(&document);
-    } else {
-        ok(false, "%s: %s", source->file, path);
-    }
+    char what[160];
+    snprintf(what, sizeof what, "%s: %s", source->file, path);
+    same_text(import_value(&source->import, 1, path).text, want, what);
 }
 
 /* The plan of a record is a plan file. */
