@@ -27,7 +27,7 @@ struct cli_setting {
 struct cli_args {
     const struct cli_command *command;
     const char *model, *cluster, *profile, *stack, *plan, *flops, *rung, *db, *out, *runs;
-    bool json, quiet, all, tight, exhaustive, measured, help, man;
+    bool json, quiet, all, overall, tight, exhaustive, measured, help, man;
     uint32_t top, jobs, worst;
     uint64_t seed;
     uint32_t n_words, n_settings;

@@ -157,12 +157,19 @@ static bool starts_count(const struct ty_search_result *result, uint32_t i)
     return i == 0 || result->best[i].plan.n_gpus != result->best[i - 1].plan.n_gpus;
 }
 
-static void print_result(const struct sweep *sweep)
+static void print_overall(const struct sweep *sweep)
+{
+    printf("\nall GPU counts, by tokens/s/GPU%s\n",
+           sweep->search.all ? "" : " (best of each tp, pp, cp, ep)");
+    print_header();
+    for (uint32_t i = 0; i < sweep->result.n_best; i++)
+        print_score(&sweep->result.best[i]);
+}
+
+static void print_by_count(const struct sweep *sweep)
 {
     const struct ty_search_result *result = &sweep->result;
     const struct ty_values *counts = &sweep->inputs.space.n_gpus;
-    printf("%s on %s\n\n", sweep->inputs.model.name, sweep->inputs.cluster.name);
-    print_rejections(result);
     if (counts->n > 1 && result->n_best) {
         printf("\nbest plan of each GPU count\n");
         print_header();
@@ -179,6 +186,16 @@ static void print_result(const struct sweep *sweep)
         print_score(&result->best[i]);
     }
     print_empty_counts(result, counts);
+}
+
+static void print_result(const struct sweep *sweep)
+{
+    printf("%s on %s\n\n", sweep->inputs.model.name, sweep->inputs.cluster.name);
+    print_rejections(&sweep->result);
+    if (sweep->search.overall && sweep->result.n_best)
+        print_overall(sweep);
+    else
+        print_by_count(sweep);
 }
 
 /* ---- command ------------------------------------------------------------------------------ */
@@ -204,7 +221,7 @@ static void prepare(struct sweep *sweep)
     const struct cli_args *args = sweep->args;
     struct cli_inputs *inputs = &sweep->inputs;
     inputs->options.effects = false;
-    uint32_t top = inputs->space.n_gpus.n > 1 ? TOP_OF_SEVERAL : TOP_OF_ONE;
+    uint32_t top = inputs->space.n_gpus.n > 1 && !args->overall ? TOP_OF_SEVERAL : TOP_OF_ONE;
     sweep->search = (struct ty_search){.model = &inputs->model,
                                        .cluster = &inputs->cluster,
                                        .profile = &inputs->profile,
@@ -213,6 +230,7 @@ static void prepare(struct sweep *sweep)
                                        .n_threads = args->jobs,
                                        .top = args->top ? args->top : top,
                                        .all = args->all,
+                                       .overall = args->overall,
                                        .allow_tight = args->tight,
                                        .exhaustive = args->exhaustive || args->db,
                                        .progress = on_progress,

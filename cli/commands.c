@@ -86,6 +86,8 @@ const struct cli_option cli_options[] = {
      "near-duplicates too, not only the best of each (tp, pp, cp, ep)"},
     {"exhaustive", 0, CLI_SWITCH, TO(exhaustive), NULL, CLI_SWEEP,
      "simulate every plan that fits, not only those that could be listed; --db implies it"},
+    {"overall", 0, CLI_SWITCH, TO(overall), NULL, CLI_SWEEP,
+     "one list over all GPU counts instead of one for each"},
     {"tight", 0, CLI_SWITCH, TO(tight), NULL, CLI_SWEEP,
      "also plans above the safe share of memory; they often run out of it at launch"},
     {"jobs", 'j', CLI_U32, TO(jobs), "T", CLI_SWEEP | CLI_VALIDATE,

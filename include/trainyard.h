@@ -644,9 +644,10 @@ struct ty_search {
     struct ty_space space;
     struct ty_options options;
     uint32_t n_threads; /* 0 = number of processors */
-    uint32_t top;       /* best plans kept per GPU count; 0 = 10 */
+    uint32_t top;       /* best plans kept per list; 0 = 10 */
     bool allow_tight;   /* also plans above the safe share of memory: they often die at launch */
     bool exhaustive;    /* simulate every plan that fits, not only those that could be listed */
+    bool overall;       /* one list over all GPU counts instead of one for each */
     bool all;           /* keep near-duplicates: not only the best of each (tp, pp, cp, ep) */
     ty_search_fn *progress;
     void *user;

@@ -4,8 +4,8 @@
  *
  *   screen    every plan: legality, memory; no time is computed
  *   bound     every survivor: the most tokens/s/GPU its lower bound of the step allows
- *   simulate  per GPU count in order of that bound, in rounds of fixed size, until the next bound
- *             is strictly worse than the worst plan still listed
+ *   simulate  per list (GPU count) in order of that bound, in rounds of fixed size, until the next
+ * bound is strictly worse than the worst plan still listed
  *
  * Since bound x (1 - 1e-9) <= simulated step, what is left out cannot be listed: the result is that
  * of simulating everything (`exhaustive`).
@@ -40,7 +40,7 @@ struct survivor {
     double most; /* tokens/s/GPU at its bound */
 };
 
-/* The survivors of one GPU count and how far they have been simulated. */
+/* The survivors of one list (a GPU count, or all) and how far they have been simulated. */
 struct front {
     uint64_t first, n; /* in hunt.survivor */
     uint64_t next;     /* first not yet simulated, 0 .. n */
@@ -53,16 +53,17 @@ struct hunt {
     struct ty_options options;
     struct space space;
     uint32_t n_workers, top;
-    uint32_t round; /* plans of one GPU count simulated between two looks at its bound */
+    uint32_t round;              /* plans of one list simulated between two looks at its bound */
     struct evaluator *evaluator; /* [n_workers] */
     ty_status *failed;           /* [n_workers] first failure of each worker */
     uint8_t *verdict;            /* [n_plans] enum ty_reject, SURVIVES or SCREEN_FAILED */
     struct survivor *survivor;   /* [n_survivors] by GPU count, then best bound, then id */
     uint64_t n_survivors, n_settled;
-    struct front *front;         /* [n_counts] */
-    struct board_entry *entries; /* [n_counts][top] of the boards */
-    uint64_t *batch;             /* [n_counts * round] survivors of this round */
-    struct ty_score *score;      /* [n_counts * round] */
+    uint32_t n_fronts;           /* lists: one for each GPU count, or one over all */
+    struct front *front;         /* [n_fronts] */
+    struct board_entry *entries; /* [n_fronts][top] of the boards */
+    uint64_t *batch;             /* [n_fronts * round] survivors of this round */
+    struct ty_score *score;      /* [n_fronts * round] */
 };
 
 /* ---- one plan ------------------------------------------------------------------------------ */
@@ -202,15 +203,23 @@ static int by_promise(const void *a, const void *b)
     return (left->id > right->id) - (left->id < right->id);
 }
 
+/* First plan id beyond a list. */
+static uint64_t end_of_list(const struct hunt *hunt, uint32_t list)
+{
+    if (hunt->search->overall)
+        return hunt->space.n_plans;
+    return hunt->space.count[list].first_id + hunt->space.count[list].n_plans;
+}
+
 static ty_status bound_all(struct hunt *hunt)
 {
     parallel_for(hunt->n_workers, hunt->n_survivors, 16, bound_survivor, hunt);
     uint64_t first = 0;
-    for (uint32_t i = 0; i < hunt->space.n_counts; i++) {
-        const struct count_space *count = &hunt->space.count[i];
+    for (uint32_t i = 0; i < hunt->n_fronts; i++) {
         struct front *front = &hunt->front[i];
+        const uint64_t end_id = end_of_list(hunt, i);
         uint64_t end = first;
-        while (end < hunt->n_survivors && hunt->survivor[end].id < count->first_id + count->n_plans)
+        while (end < hunt->n_survivors && hunt->survivor[end].id < end_id)
             end++;
         *front = (struct front){.first = first, .n = end - first};
         front->board = (struct board){.capacity = hunt->top,
@@ -275,7 +284,7 @@ static ty_status simulate_all(struct hunt *hunt, struct ty_search_result *result
         return TY_ERR_CANCELLED;
     for (;;) {
         uint64_t n = 0;
-        for (uint32_t i = 0; i < hunt->space.n_counts; i++)
+        for (uint32_t i = 0; i < hunt->n_fronts; i++)
             n += take_round(hunt, &hunt->front[i], n);
         if (n == 0)
             return TY_OK;
@@ -296,12 +305,12 @@ static ty_status simulate_all(struct hunt *hunt, struct ty_search_result *result
 static ty_status list_best(struct hunt *hunt, struct ty_search_result *result)
 {
     uint64_t n_listed = 0;
-    for (uint32_t i = 0; i < hunt->space.n_counts; i++)
+    for (uint32_t i = 0; i < hunt->n_fronts; i++)
         n_listed += hunt->front[i].board.n;
     result->best = calloc(n_listed, sizeof *result->best);
     if (!result->best)
         return TY_ERR_NOMEM;
-    for (uint32_t i = 0; i < hunt->space.n_counts; i++)
+    for (uint32_t i = 0; i < hunt->n_fronts; i++)
         for (uint32_t j = 0; j < hunt->front[i].board.n; j++)
             score_plan(hunt, 0, hunt->front[i].board.entry[j].id, &result->best[result->n_best++]);
     return first_failure(hunt);
@@ -332,11 +341,11 @@ static ty_status open_hunt(struct hunt *hunt, struct ty_error *error)
     hunt->failed = calloc(hunt->n_workers, sizeof *hunt->failed);
     hunt->top = search->top ? search->top : DEFAULT_TOP;
     hunt->round = hunt->top < MIN_ROUND ? MIN_ROUND : hunt->top < MAX_ROUND ? hunt->top : MAX_ROUND;
-    const uint32_t n_counts = hunt->space.n_counts;
-    hunt->front = calloc(n_counts, sizeof *hunt->front);
-    hunt->entries = calloc((size_t)n_counts * hunt->top, sizeof *hunt->entries);
-    hunt->batch = calloc((size_t)n_counts * hunt->round, sizeof *hunt->batch);
-    hunt->score = calloc((size_t)n_counts * hunt->round, sizeof *hunt->score);
+    hunt->n_fronts = search->overall ? 1 : hunt->space.n_counts;
+    hunt->front = calloc(hunt->n_fronts, sizeof *hunt->front);
+    hunt->entries = calloc((size_t)hunt->n_fronts * hunt->top, sizeof *hunt->entries);
+    hunt->batch = calloc((size_t)hunt->n_fronts * hunt->round, sizeof *hunt->batch);
+    hunt->score = calloc((size_t)hunt->n_fronts * hunt->round, sizeof *hunt->score);
     hunt->verdict = calloc(hunt->space.n_plans, 1);
     if (!hunt->evaluator || !hunt->failed || !hunt->front || !hunt->entries || !hunt->batch ||
         !hunt->score || !hunt->verdict)

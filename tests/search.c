@@ -194,6 +194,29 @@ static void equals_brute_force(void)
        (unsigned long long)n_best_first, (unsigned long long)n_all);
 }
 
+static void one_list_over_all_counts(void)
+{
+    struct ty_search search;
+    small_search(&search);
+    search.space.n_gpus = (struct ty_values){.n = 3, .value = {8, 16, 32}};
+    search.top = 100000;
+    search.all = true;
+    struct ty_search_result by_count = {0}, overall = {0};
+    ok(ty_search_run(&search, &by_count, NULL) == TY_OK, "three counts, everything listed");
+    search.overall = true;
+    search.top = 4;
+    ok(ty_search_run(&search, &overall, NULL) == TY_OK && overall.n_best == 4, "one list of four");
+    uint32_t n_better = 0; /* plans of any count ahead of the last one listed */
+    const struct ty_score *last = &overall.best[3];
+    for (uint32_t i = 0; i < by_count.n_best; i++)
+        n_better += by_count.best[i].tokens_per_s_per_gpu > last->tokens_per_s_per_gpu ||
+                    (by_count.best[i].tokens_per_s_per_gpu == last->tokens_per_s_per_gpu &&
+                     by_count.best[i].plan_id < last->plan_id);
+    ok(n_better == 3, "three plans of all counts are better than the fourth");
+    ty_search_free(&by_count);
+    ty_search_free(&overall);
+}
+
 static bool cancel(void *user, const struct ty_score *score, uint64_t done, uint64_t total)
 {
     (void)user, (void)score, (void)done, (void)total;
@@ -236,6 +259,7 @@ int main(void)
     ty_init(TY_KIND_PROFILE, &profile);
     finds_what_hand_finds();
     equals_brute_force();
+    one_list_over_all_counts();
     same_at_any_thread_count();
     says_why_nothing_fits();
     cancels_and_refuses();
