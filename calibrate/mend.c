@@ -49,6 +49,10 @@ static void mend_heads(struct ty_run *run, struct ty_layer_kind *kind)
     }
     if (kind->n_kv_heads % tp != 0 && tp % kind->n_kv_heads != 0)
         kind->n_kv_heads = up_to_multiple(kind->n_kv_heads, tp);
+    if (kind->n_kv_heads > kind->n_heads)
+        kind->n_kv_heads = kind->n_heads;
+    while (kind->n_kv_heads < kind->n_heads && kind->n_heads % kind->n_kv_heads != 0)
+        kind->n_kv_heads++;
 }
 
 /* Raises a width to a multiple and says so once for all layer kinds. */
@@ -71,6 +75,8 @@ static void mend_model(struct ty_run *run)
         mend_width(run, "shared_ffn", &kind->shared_ffn, plan->tp);
         mend_width(run, "experts", &kind->n_experts, plan->ep);
         mend_width(run, "expert_ffn", &kind->expert_ffn, plan->etp);
+        if (kind->n_groups && kind->n_experts % kind->n_groups != 0)
+            kind->n_groups = kind->group_limit = 0;
     }
 }
 
@@ -103,6 +109,8 @@ static void mend_experts(struct ty_run *run)
     const uint32_t asked = plan->ep;
     while (plan->ep > 1 && plan->n_gpus % ((uint64_t)plan->etp * plan->ep * plan->pp) != 0)
         plan->ep--;
+    while (plan->etp > 1 && plan->n_gpus % ((uint64_t)plan->etp * plan->ep * plan->pp) != 0)
+        plan->etp--;
     if (plan->ep != asked)
         run_assume(&run->row, "ep %u -> %u", asked, plan->ep);
 }
@@ -165,9 +173,9 @@ static void mend_switches(struct ty_run *run)
         plan->sp = TY_OFF;
         run_assume(&run->row, "sp -> off");
     }
-    if (breaks(run, "precision")) {
-        plan->precision = TY_BF16_PRECISION;
-        run_assume(&run->row, "precision -> bf16");
+    for (int i = 0; i < 2 && breaks(run, "precision"); i++) {
+        plan->precision = i == 0 ? TY_BF16_PRECISION : TY_FP16_PRECISION;
+        run_assume(&run->row, "precision -> %s", i == 0 ? "bf16" : "fp16");
     }
 }
 

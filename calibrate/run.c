@@ -341,7 +341,8 @@ ty_status run_from_row(const struct run_table *table, uint64_t index, struct ty_
     read_model(&facts, &out->model);
     ty_status status = read_cluster(&facts, &out->cluster, error);
     if (status == TY_OK)
-        status = ty_profile_load(NULL, out->row.stack, &out->cluster, &out->profile, error);
+        status =
+            ty_profile_load(table->profile, out->row.stack, &out->cluster, &out->profile, error);
     if (status == TY_OK)
         status = read_plan(&facts, out, error);
     if (status == TY_OK)

@@ -15,6 +15,7 @@ struct run_table {
     struct csv csv;
     const char *path;
     struct match match;
+    const char *profile; /* over the preset of a run; NULL: none */
 };
 
 /* Reads a table and the rules. Free with run_table_close. */

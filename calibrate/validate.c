@@ -88,6 +88,15 @@ static ty_status open_job(const char *csv_path, struct job *job, struct ty_error
     return status;
 }
 
+/* A profile that cannot be read is said once, not for every row; any cluster will do. */
+static ty_status check_profile(const char *name, struct ty_error *error)
+{
+    struct ty_cluster cluster;
+    struct ty_profile profile;
+    const ty_status status = ty_cluster_load("dgx-h100", &cluster, error);
+    return status == TY_OK ? ty_profile_load(name, NULL, &cluster, &profile, error) : status;
+}
+
 static ty_status predict_all(struct job *job, uint32_t n_workers, struct ty_error *error)
 {
     const uint64_t n_rows = job->table.csv.n_rows;
@@ -102,11 +111,15 @@ static ty_status predict_all(struct job *job, uint32_t n_workers, struct ty_erro
     return TY_OK;
 }
 
-ty_status ty_validate_runs(const char *csv_path, uint32_t n_threads, struct ty_validation *out,
-                           struct ty_error *error)
+ty_status ty_validate_runs(const char *csv_path, const struct ty_validate_options *options,
+                           struct ty_validation *out, struct ty_error *error)
 {
     struct job job = {0};
+    const uint32_t n_threads = options ? options->n_threads : 0;
     ty_status status = open_job(csv_path, &job, error);
+    job.table.profile = options ? options->profile : NULL;
+    if (status == TY_OK && job.table.profile)
+        status = check_profile(job.table.profile, error);
     if (status == TY_OK)
         status = predict_all(&job, n_threads ? n_threads : parallel_processors(), error);
     if (status == TY_OK)

@@ -194,7 +194,8 @@ int cmd_validate(struct cli_args *args)
         return cli_fail(&error);
     }
     struct ty_validation validation;
-    if (ty_validate_runs(args->runs, args->jobs, &validation, &error) != TY_OK)
+    const struct ty_validate_options options = {args->profile, args->jobs};
+    if (ty_validate_runs(args->runs, &options, &validation, &error) != TY_OK)
         return cli_fail(&error);
     int status = args->json ? print_json(&validation) : print_all(args, &validation);
     if (status == CLI_OK && args->out)

@@ -139,10 +139,15 @@ enum ty_run_key {
     TY_RUN_SCALE
 };
 
-/* Predicts every run of a CSV table (columns of docs/formats.md, "runs") with preset profiles; no
- * measured cell is read for it. Free with ty_validation_free. returns TY_OK, TY_ERR_IO,
+struct ty_validate_options {
+    const char *profile; /* name or path, over the preset of each run; NULL: the preset */
+    uint32_t n_threads;  /* 0 = number of processors */
+};
+/* Predicts every run of a CSV table (columns of docs/formats.md, "runs"); no measured cell is read
+ * for it. options may be NULL. Free with ty_validation_free. returns TY_OK, TY_ERR_IO,
  * TY_ERR_INPUT, TY_ERR_NOMEM. */
-TY_API TY_MUST_CHECK ty_status ty_validate_runs(const char *csv_path, uint32_t n_threads,
+TY_API TY_MUST_CHECK ty_status ty_validate_runs(const char *csv_path,
+                                                const struct ty_validate_options *options,
                                                 struct ty_validation *out, struct ty_error *error);
 TY_API void ty_validation_free(struct ty_validation *validation);
 /* The text of a row under a key. */

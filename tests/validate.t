@@ -143,6 +143,15 @@ for (my $i = 0; $i < @{$all->{rows}}; $i += $step) {
 like(`$trainyard show run nobody --runs $runs 2>&1`, qr/no run of .* has this id/, 'no such run');
 is($? >> 8, 2, 'is bad input');
 
+# ---- profile -----------------------------------------------------------------------------------
+open $file, '>', "$dir/slow.json" or die;
+print $file '{"name": "slow", "device": {"gemm_ratio_16": 0.1, "gemm_ratio_8": 0.1}}';
+close $file;
+my $slow = decode_json(scalar `$trainyard validate --runs $runs --profile $dir/slow.json --json`);
+cmp_ok($slow->{overall}{bias}, '>', 1, 'a profile of slow GEMMs doubles the times');
+like(`$trainyard validate --runs $runs --profile $dir/none.json 2>&1`, qr/^trainyard: .*none\.json/,
+    'a profile that is not there');
+
 # ---- plot --------------------------------------------------------------------------------------
 is(system("$trainyard validate --runs $runs --json --out $dir/plot >$dir/json 2>&1"), 0, 'with a plot');
 my $points = () = slurp("$dir/plot/scatter.tsv") =~ /^\d\S*\t\d\S*\t\S/mg;
