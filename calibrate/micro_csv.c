@@ -132,8 +132,11 @@ static bool read_columns(const struct csv *csv, uint64_t row, const struct table
     bool measured = false;
     for (const struct column *c = table->column; c->name; c++) {
         const char *cell = csv_cell(csv, row, csv_column(csv, c->name));
+        const char *op = strcmp(c->name, "op") == 0 ? collective_op_named(cell) : NULL;
         double value;
-        if (c->unit == 0.0 && *cell)
+        if (op)
+            record_text(f, c->section, c->key, op);
+        else if (c->unit == 0.0 && *cell)
             record_text(f, c->section, c->key, record_copy(list, cell));
         else if (c->unit != 0.0 && micro_number(cell, &value)) {
             record_number(f, c->section, c->key, value * c->unit);

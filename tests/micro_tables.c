@@ -76,9 +76,24 @@ static void check_points(void)
     }
 }
 
+/* "alltoall" in the table. */
+static void check_names(void)
+{
+    struct record_list list;
+    struct ty_error error = {0};
+    uint32_t n = 0;
+    records_of_file("data/micro/nccl_expected_busbw.csv", &list, &error);
+    for (size_t i = 0; i < list.n; i++)
+        n += strcmp(record_value_text(&list.record[i], "op"), "all_to_all") == 0;
+    ok(n == 10, "an operation has one name in all records");
+    ok(list.n > 0 && list.record[0].flags == RECORD_SPECIFICATION, "expected is not measured");
+    record_list_free(&list);
+}
+
 int main(void)
 {
     check_collectives();
+    check_names();
     check_points();
     return tap_done();
 }
