@@ -171,6 +171,7 @@ static void infeasible(const struct ty_profile *profile)
     struct ty_violation violation = {"heads_tp", "3 does not divide 32 heads", "1, 2, 4"};
     struct ty_prediction p = sample();
     p.feasible = false;
+    p.step_time_s = (double)NAN; /* as the predictor leaves it */
     p.fit = TY_FIT_NO;
     p.n_stages = p.n_groups = p.n_notes = 0;
     p.n_violations = 1;
@@ -190,6 +191,7 @@ static void infeasible(const struct ty_profile *profile)
 
     p = sample();
     p.feasible = false;
+    p.step_time_s = (double)NAN; /* as the predictor leaves it */
     p.fit = TY_FIT_NO;
     p.headroom_bytes = -2e9;
     json = read_back(ty_prediction_json(&p, profile), "a plan that does not fit");
