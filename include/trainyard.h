@@ -385,6 +385,7 @@ struct ty_profile {
     double attention_flop_per_s; /* that rate; default: ratio x peak of the GPU */
     double attention_half_seq;   /* sequence length at which half of it is reached */
     double attention_backward;   /* inefficiency of backward on top of its 2.5x flop */
+    double misaligned_ratio;     /* rate of a batched GEMM whose head size is no multiple of 8 */
     double mem_ratio;            /* achieved / spec memory bandwidth */
     double kernel_floor_s;       /* shortest time of any kernel */
     double launch_issue_s;       /* host time to issue one kernel, eager */
@@ -393,6 +394,7 @@ struct ty_profile {
     double allreduce_ratio, allgather_ratio; /* bus bandwidth in a domain over the link rate */
     double allreduce_busbw_bytes_per_s, allgather_busbw_bytes_per_s; /* default: ratio x link */
     double alltoall_ratio;         /* all-to-all over all-gather bus bandwidth */
+    double alltoall_nic_ratio;     /* all-to-all over the collectives' share of the NIC rate */
     double collective_latency_s;   /* floor of a collective inside a domain */
     double latency_growth;         /* relative growth per doubling of nodes */
     double ramp_bytes, ramp_ratio; /* t = S k/B (1 + ramp_ratio sqrt(ramp_bytes/S)) */
@@ -403,14 +405,25 @@ struct ty_profile {
     /* stack: software */
     double elementwise_ratio;  /* bytes of element-wise ops over the fully fused minimum */
     double cast_ratio;         /* same for quantisation casts */
+    double permute_ratio;      /* same for the router and the permutation of MoE tokens */
+    double lora_ratio;         /* same for LoRA adapters */
+    double moe_time_ratio;     /* time of a MoE layer against other releases of the stack */
     double host_layer_s;       /* host time to issue one dense layer forward, eager */
     double host_tp_growth;     /* its growth per doubling of tp */
     double tp_overlap_exposed; /* share of TP traffic still exposed when overlapped */
+    double tp_time_ratio;      /* a TP collective in a layer over its isolated time */
+    double dp_time_ratio;      /* same for data-parallel collectives */
+    double pp_time_ratio;      /* same for pipeline messages */
+    double dp_slow_compute;    /* compute rate lost beside data-parallel traffic */
     double step_fixed_s;       /* per step outside compute */
     double micro_fixed_s;      /* per micro-batch and stage */
     double jitter_ratio;       /* compute slowdown per doubling of the GPU count */
     double optimizer_ratio;    /* optimizer time over its memory-traffic minimum */
     uint32_t flash_version;    /* 2: attention_fa2_ratio; default: the fastest kernels */
+    /* site: what is left when device, fabric and stack are known; 1 for a site without runs */
+    double site_compute_ratio; /* time of kernels */
+    double site_comm_ratio;    /* time of collectives but all-to-all */
+    double site_host_ratio;    /* time of the host and of fixed costs */
     /* memory */
     double runtime_bytes; /* context, kernels, communicators */
     double usable_ratio;  /* share of device memory a plan may fill: above it "tight" */

@@ -14,8 +14,6 @@
 
 /* Share of the all-gather bus bandwidth one pair of ranks reaches; source: ACCURACY 1.5 (CP). */
 static const double SEND_RATIO = 0.6;
-/* Share of a collective's NIC rate that an all-to-all reaches; source: ACCURACY-2 table 4, a2aN. */
-static const double ALL_TO_ALL_NIC_RATIO = 0.6373;
 /* Latency of an all-to-all (40 us) and of one ring step (10 us) over that of a message (25 us);
  * source: ACCURACY 1.5. Ratios, so that a faster network is faster for all of them. */
 static const double ALL_TO_ALL_LATENCY = 1.6, RING_STEP_LATENCY = 0.4;
@@ -116,8 +114,9 @@ static double all_to_all_s(const struct setting *setting, const struct collectiv
     if (g > 1.0)
         time_s = copies(collective->local_copies) * (1.0 - 1.0 / n) / intra_bytes_per_s;
     if (shape->n_domains > 1)
-        time_s = fmax(time_s, copies(collective->remote_copies) * (1.0 - g / n) /
-                                  (nic_bytes_per_s(setting, shape) * ALL_TO_ALL_NIC_RATIO));
+        time_s = fmax(time_s,
+                      copies(collective->remote_copies) * (1.0 - g / n) /
+                          (nic_bytes_per_s(setting, shape) * setting->profile.alltoall_nic_ratio));
     return collective->payload_bytes * time_s;
 }
 
@@ -149,6 +148,12 @@ static double transfer_s(const struct setting *setting, const struct collective 
     }
 }
 
+/* An all-to-all tells nothing about a site's other collectives; source: ACCURACY-2 2.2. */
+static double site_ratio(const struct setting *setting, const struct collective *collective)
+{
+    return collective->op == COLLECTIVE_ALL_TO_ALL ? 1.0 : setting->profile.site_comm_ratio;
+}
+
 static bool idle(const struct collective *collective)
 {
     return collective->shape.size <= 1 || !(collective->payload_bytes > 0.0);
@@ -163,7 +168,8 @@ double collective_time_s(const struct setting *setting, const struct collective 
 {
     if (idle(collective))
         return 0.0;
-    return share(collective) * (latency_s(setting, collective) + transfer_s(setting, collective));
+    return share(collective) * site_ratio(setting, collective) *
+           (latency_s(setting, collective) + transfer_s(setting, collective));
 }
 
 /* Bytes on a rank's own links per byte of payload: a two-level all-reduce reduces inside the
@@ -195,9 +201,10 @@ void collective_as_flow(const struct setting *setting, const struct collective *
     *out = (struct collective_flow){.cap_bytes_per_s = INFINITY};
     if (idle(collective))
         return;
-    out->latency_s = share(collective) * latency_s(setting, collective);
+    const double slower = site_ratio(setting, collective);
+    out->latency_s = share(collective) * slower * latency_s(setting, collective);
     out->work_bytes = share(collective) * collective->payload_bytes;
-    out->cap_bytes_per_s = collective->payload_bytes / transfer_s(setting, collective);
+    out->cap_bytes_per_s = collective->payload_bytes / (slower * transfer_s(setting, collective));
     link_bytes(collective, &scaleup, &nic);
     /* In-network reduction (NVLS) beats the wire bytes of a ring: a flow that runs alone never
      * needs more than its link. */

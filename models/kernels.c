@@ -29,9 +29,9 @@ static const double GROUPED_WGRAD_NORM = 1.7;
 /* Inner size at which experts are half way to the dense rate; source: ACCURACY-2 2.1. */
 static const double WIDE_EXPERT = 8192.0;
 
-/* Rate of a batched GEMM whose inner or outer size is no multiple of 8 elements (16 B), and the
- * further loss when it is no multiple of 4; source: ACCURACY-2 2.5 and its table 4 (algn). */
-static const double MISALIGNED_8_RATIO = 0.1451, MISALIGNED_4_RATIO = 0.6;
+/* Further loss of a misaligned batched GEMM when a size is no multiple of 4 elements (8 B) either;
+ * source: ACCURACY-2 2.5, a guess. */
+static const double MISALIGNED_4_RATIO = 0.6;
 
 static bool low_precision(enum ty_precision precision)
 {
@@ -151,20 +151,20 @@ static double gemm_compute_s(const struct setting *setting, const struct kernel 
     return best / kernel_sustained_flop_per_s(setting, kernel->precision);
 }
 
-static double alignment_ratio(const struct kernel *kernel)
+static double alignment_ratio(const struct ty_profile *profile, const struct kernel *kernel)
 {
     const double odd_8 = fmax(fmod(kernel->n, 8.0), fmod(kernel->k, 8.0));
     const double odd_4 = fmax(fmod(kernel->n, 4.0), fmod(kernel->k, 4.0));
     if (kernel->groups <= 1.0 || odd_8 <= 0.0)
         return 1.0;
-    return MISALIGNED_8_RATIO * (odd_4 > 0.0 ? MISALIGNED_4_RATIO : 1.0);
+    return profile->misaligned_ratio * (odd_4 > 0.0 ? MISALIGNED_4_RATIO : 1.0);
 }
 
 static double gemm_s(const struct setting *setting, const struct kernel *kernel)
 {
     const double compute_s = gemm_compute_s(setting, kernel);
     const double memory_s = kernel->bytes / kernel_mem_bytes_per_s(setting);
-    return fmax(compute_s, memory_s) / alignment_ratio(kernel);
+    return fmax(compute_s, memory_s) / alignment_ratio(&setting->profile, kernel);
 }
 
 /* Experts: compute and memory time add (many small GEMMs leave neither pipe full), in a softer
@@ -215,5 +215,5 @@ double kernel_time_s(const struct setting *setting, const struct kernel *kernel)
         time_s = kernel->bytes / kernel_mem_bytes_per_s(setting);
         break;
     }
-    return fmax(time_s, setting->profile.kernel_floor_s);
+    return setting->profile.site_compute_ratio * fmax(time_s, setting->profile.kernel_floor_s);
 }

@@ -3,6 +3,7 @@
  * The passes of a layer and of the ends of a model, assembled from layer_attention.c, layer_mlp.c
  * and layer_ends.c: forward; backward = recompute, then dgrad and wgrad in reverse order. */
 #include "models/layer_parts.h"
+#include "models/memory_layer.h"
 
 static void build_init(struct build *build, const struct setting *setting,
                        const struct ty_plan *plan, struct item_list *list)
@@ -16,7 +17,8 @@ static void build_init(struct build *build, const struct setting *setting,
                             .tok = (double)plan->seq * plan->mbs / plan->cp,
                             .hidden = setting->model.hidden,
                             .w_bytes = precision_bytes(wide_precision(plan->precision)),
-                            .tp_exposed = 1.0};
+                            .tp_exposed = 1.0,
+                            .linear_share = 1.0};
     build->norm_tok = build->sp ? build->tok / tp : build->tok;
     if (plan->overlap & TY_OVERLAP_TP)
         build->tp_exposed = setting->profile.tp_overlap_exposed;
@@ -34,6 +36,18 @@ void whole_layer_forward(struct build *build)
         mlp_forward(build);
     if (build->kind->mlp == TY_MLP_MOE)
         moe_forward(build);
+}
+
+/* Operator-level recompute keeps every second GEMM output, the attention output and what
+ * collectives delivered, and runs the rest again. source: torchtitan's "op" policy. */
+static void recompute_operators(struct build *build)
+{
+    const struct build whole = *build;
+    build->linear_share = 0.5;
+    build->skip_core = true;
+    build->tp_shape.size = build->cp_shape.size = build->ep_shape.size = build->etp_shape.size = 1;
+    whole_layer_forward(build);
+    *build = whole;
 }
 
 /* Selective recompute runs the chosen modules again, in forward order. */
@@ -57,13 +71,23 @@ static void recompute_modules(struct build *build, uint32_t modules)
         moe_activation_forward(build);
 }
 
+static void recompute_selected(struct build *build)
+{
+    const uint32_t modules = build->plan->recompute_modules;
+    if (modules == TY_MODULE_CORE_ATTN && build->kind->attention == TY_ATTENTION_HEADS &&
+        stack_habits(build->setting->profile.stack)->op_recompute)
+        recompute_operators(build);
+    else
+        recompute_modules(build, modules);
+}
+
 void whole_layer_backward(struct build *build)
 {
     build->recompute = build->dgrad;
     if (build->dgrad && build->plan->recompute == TY_RECOMPUTE_FULL)
         whole_layer_forward(build);
     if (build->dgrad && build->plan->recompute == TY_RECOMPUTE_SELECTIVE)
-        recompute_modules(build, build->plan->recompute_modules);
+        recompute_selected(build);
     build->recompute = false;
     if (build->kind->mlp == TY_MLP_MOE)
         moe_backward(build);

@@ -311,7 +311,7 @@ static void core_with_cp(struct build *build, const struct sizes *sizes, bool ba
 void attention_core_forward(struct build *build)
 {
     const struct sizes sizes = sizes_of(build);
-    if (build->kind->attention != TY_ATTENTION_NONE)
+    if (build->kind->attention != TY_ATTENTION_NONE && !build->skip_core)
         core_with_cp(build, &sizes, false);
 }
 

@@ -19,9 +19,8 @@ static const double NORM_PASSES = 2.0;
 /* Bytes moved per element quantised (read 2, write both orientations); nvfp4 needs amax and
  * transform passes besides. Source: ACCURACY 1.4. */
 static const double CAST_BYTES = 4.0, CAST_NVFP4 = 1.5;
-/* Traffic of LoRA adapters over w m (k + 2 n), and of their backward over forward; source:
- * ACCURACY-2 2.8 and its table 4 (klora). */
-static const double LORA_BYTES = 0.8164, LORA_BACKWARD = 1.5;
+/* Traffic of LoRA adapters in backward over forward; source: ACCURACY-2 2.8. */
+static const double LORA_BACKWARD = 1.5;
 
 enum ty_precision wide_precision(enum ty_precision precision)
 {
@@ -107,6 +106,7 @@ uint32_t build_overlapped(struct build *build, enum ty_part part,
                           const struct collective *collective, double exposed)
 {
     struct collective shared = *collective;
+    const double whole = collective->share > 0.0 ? collective->share : 1.0;
     if (empty(collective))
         return 0;
     if (exposed >= 1.0) {
@@ -114,11 +114,11 @@ uint32_t build_overlapped(struct build *build, enum ty_part part,
         return 0;
     }
     if (exposed > 0.0) {
-        shared.share = exposed;
+        shared.share = whole * exposed;
         build_collective(build, part, &shared);
         build->list->n_launches--; /* the other share is the same launch */
     }
-    shared.share = 1.0 - exposed;
+    shared.share = whole * (1.0 - exposed);
     build_collective(build, part, &shared);
     build->list->item[build->list->n - 1].overlaps = true;
     return build->list->n; /* index + 1 */
@@ -151,14 +151,15 @@ static void adapters(struct build *build, const struct linear *linear, double fa
     const double rows = linear->m * fmax(linear->groups, 1.0);
     if (build->setting->model.lora_rank > 0 && linear->n_adapters > 0.0)
         build_bytes(build, "lora",
-                    factor * LORA_BYTES * build->w_bytes * rows *
+                    factor * build->setting->profile.lora_ratio * build->w_bytes * rows *
                         (linear->n_adapters * linear->k + 2.0 * linear->n));
 }
 
 void build_linear_forward(struct build *build, const struct linear *linear)
 {
     struct kernel kernel;
-    kernel_gemm(&kernel, linear->name, linear->precision, linear->m, linear->n, linear->k);
+    kernel_gemm(&kernel, linear->name, linear->precision, build->linear_share * linear->m,
+                linear->n, linear->k);
     gemm(build, linear, &kernel);
     adapters(build, linear, 1.0);
 }
@@ -194,7 +195,8 @@ struct collective build_tp_collective(const struct build *build, enum collective
 {
     return (struct collective){.op = op,
                                .payload_bytes = build->tok * build->hidden * build->w_bytes,
-                               .shape = build->tp_shape};
+                               .shape = build->tp_shape,
+                               .share = build->setting->profile.tp_time_ratio};
 }
 
 void build_column_forward(struct build *build, const struct linear *linear)

@@ -16,9 +16,8 @@ static const double RESIDUAL_PASSES = 3.0;
 /* Passes over an inner activation: gated reads two and writes one, plain reads and writes. */
 static const double GATED_PASSES = 3.0, PLAIN_PASSES = 2.0;
 /* Permute reads and writes every routed row, unpermute reads it twice and writes; router logits,
- * softmax and top-k per token and expert. Source: ACCURACY 1.3; kperm: ACCURACY-2 2.3, table 4. */
+ * softmax and top-k per token and expert. Source: ACCURACY 1.3. */
 static const double PERMUTE_PASSES = 2.0, UNPERMUTE_PASSES = 3.0, ROUTER_BYTES = 8.0;
-static const double PERMUTE_RATIO = 1.353;
 /* Share of an all-to-all still exposed when expert traffic is overlapped; source: ACCURACY-2 2.2.
  */
 static const double ALL_TO_ALL_EXPOSED = 0.5;
@@ -143,12 +142,13 @@ static struct linear router(const struct build *build)
 
 static double router_bytes(const struct build *build)
 {
-    return PERMUTE_RATIO * ROUTER_BYTES * build->tok * build->kind->n_experts;
+    return build->setting->profile.permute_ratio * ROUTER_BYTES * build->tok *
+           build->kind->n_experts;
 }
 
 static double row_bytes(const struct build *build, const struct routing *routing)
 {
-    return PERMUTE_RATIO * routing->rows * build->hidden * build->w_bytes;
+    return build->setting->profile.permute_ratio * routing->rows * build->hidden * build->w_bytes;
 }
 
 /* Dispatch (or combine) among the EP ranks: an all-gather (reduce-scatter) of all tokens, or an

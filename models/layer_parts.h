@@ -20,9 +20,11 @@ struct build {
     bool recompute;    /* forward items run again: no model flop */
     bool sp;           /* sequence parallel and tp > 1 */
     double tp, tok, hidden;
-    double w_bytes;    /* one activation element */
-    double norm_tok;   /* tokens of the parts outside the GEMMs: tok / tp with SP */
-    double tp_exposed; /* share of a TP collective that is not hidden */
+    double w_bytes;      /* one activation element */
+    double norm_tok;     /* tokens of the parts outside the GEMMs: tok / tp with SP */
+    double linear_share; /* of the rows of each GEMM that run */
+    bool skip_core;      /* attention's core does not run */
+    double tp_exposed;   /* share of a TP collective that is not hidden */
     struct group_shape tp_shape, cp_shape, ep_shape, etp_shape;
 };
 

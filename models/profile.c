@@ -25,6 +25,7 @@ static const struct {
     PRIOR(attention_ratio, 0.55),       /* FA3 0.65, FA2 on A100 0.64, 4.3, less fitted 0.65..1 */
     PRIOR(attention_half_seq, 600.0),   /* seed, devices: 300 to 900 */
     PRIOR(attention_backward, 1.25),    /* seed prior */
+    PRIOR(misaligned_ratio, 0.25),      /* seed prior */
     PRIOR(mem_ratio, 0.82),             /* seed prior; 4.4: 0.85 to 0.92 for long streams */
     PRIOR(kernel_floor_s, 3e-6),        /* 4.5: launch 2 to 4 us */
     PRIOR(launch_issue_s, 7e-6),        /* 4.5: eager 5 to 10 us (low confidence) */
@@ -32,6 +33,7 @@ static const struct {
     PRIOR(allreduce_ratio, 0.8),        /* 5.3: 235/300, 482/450 with NVLS, 846/900 */
     PRIOR(allgather_ratio, 0.72),       /* seed, devices: 223/300, 360/450, 650/900 */
     PRIOR(alltoall_ratio, 0.85),        /* seed prior */
+    PRIOR(alltoall_nic_ratio, 0.75),    /* seed prior */
     PRIOR(collective_latency_s, 25e-6), /* seed, devices: 17 to 34 us */
     PRIOR(latency_growth, 1.5),         /* ACCURACY 1.5 */
     PRIOR(ramp_bytes, 12e6),            /* seed, devices: 8 to 20 MB */
@@ -42,13 +44,23 @@ static const struct {
     PRIOR(slow_comm, 0.05),             /* 5.8 */
     PRIOR(elementwise_ratio, 1.3),      /* seed, preset */
     PRIOR(cast_ratio, 1.0),             /* seed prior */
+    PRIOR(permute_ratio, 1.0),          /* seed prior */
+    PRIOR(lora_ratio, 1.0),             /* seed prior */
+    PRIOR(moe_time_ratio, 1.0),         /* seed prior */
     PRIOR(host_layer_s, 250e-6),        /* seed, preset */
     PRIOR(host_tp_growth, 0.05),        /* seed prior */
     PRIOR(tp_overlap_exposed, 0.4),     /* seed prior */
+    PRIOR(tp_time_ratio, 1.0),          /* isolated time */
+    PRIOR(dp_time_ratio, 1.0),          /* isolated time */
+    PRIOR(pp_time_ratio, 1.0),          /* isolated time */
+    PRIOR(dp_slow_compute, 0.05),       /* as slow_compute_nic */
     PRIOR(step_fixed_s, 0.015),         /* seed prior */
     PRIOR(micro_fixed_s, 0.001),        /* seed prior */
     PRIOR(jitter_ratio, 0.003),         /* seed prior */
     PRIOR(optimizer_ratio, 1.0),        /* fused Adam */
+    PRIOR(site_compute_ratio, 1.0),
+    PRIOR(site_comm_ratio, 1.0),
+    PRIOR(site_host_ratio, 1.0),
     PRIOR(runtime_bytes, 1610612736.0), /* 3.5: context 0.5 to 1.8 GiB and communicators */
     PRIOR(usable_ratio, 0.94),          /* 3.5 */
 #undef PRIOR

@@ -206,7 +206,7 @@ static void read_parts(const struct run *run, struct record *record)
     parts_read(&parts, record->part_s);
 }
 
-/* host = max(n_launches * issue, host_layer (1 + growth log2 t) * weight of the pass) */
+/* host = site max(n_launches * issue, host_layer (1 + growth log2 t) * weight of the pass) */
 static double host_time_s(const struct request *request, const struct item_list *items)
 {
     const struct ty_profile *profile = &request->setting->profile;
@@ -222,7 +222,23 @@ static double host_time_s(const struct request *request, const struct item_list 
             layer_s *= HOST_BACKWARD + (plan->recompute == TY_RECOMPUTE_FULL ? 1.0 : 0.0);
     }
     const double issue_s = items->n_launches * profile->launch_issue_s;
-    return fmax(issue_s, layer_s) * (plan->compile == TY_ON ? HOST_COMPILED : 1.0);
+    return profile->site_host_ratio * fmax(issue_s, layer_s) *
+           (plan->compile == TY_ON ? HOST_COMPILED : 1.0);
+}
+
+/* Releases of a stack differ in what their MoE layers take beyond what the kernels say. */
+static double release_ratio(const struct request *request)
+{
+    const bool moe = request->what == WHAT_LAYER &&
+                     request->setting->model.kinds[request->kind].mlp == TY_MLP_MOE;
+    return moe ? request->setting->profile.moe_time_ratio : 1.0;
+}
+
+static void slow_down(struct record *record, double ratio)
+{
+    record->time_s *= ratio;
+    for (uint32_t part = 0; part < TY_N_PARTS; part++)
+        record->part_s[part] *= ratio;
 }
 
 static ty_status compute_record(const struct request *request, struct engine *engine,
@@ -240,9 +256,11 @@ static ty_status compute_record(const struct request *request, struct engine *en
         status = add_item(&run, i, record);
     if (status == TY_OK)
         status = engine_run(engine, NULL, NULL);
-    if (status == TY_OK)
-        read_parts(&run, record);
-    return status;
+    if (status != TY_OK)
+        return status;
+    read_parts(&run, record);
+    slow_down(record, release_ratio(request));
+    return TY_OK;
 }
 
 /* ---- cache -------------------------------------------------------------------------------- */

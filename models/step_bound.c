@@ -46,6 +46,6 @@ ty_status step_bound(struct step *step, const struct setting *setting, const str
         step_held_stage(step, stage, &held);
         optimizer_s = fmax(optimizer_s, step_optimizer_s(step, &held));
     }
-    *bound_s = setting->profile.step_fixed_s + longest_s + optimizer_s;
+    *bound_s = step_fixed_s(step) + longest_s + optimizer_s;
     return TY_OK;
 }

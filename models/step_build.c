@@ -222,7 +222,7 @@ static void add_stage(struct builder *b, const struct pass *order)
     const struct task_info fixed = {.kind = TASK_FIXED, .stream = STREAM_COMPUTE, .stage = b->at};
     struct task_info info = {.stage = b->at, .segment = ENGINE_NONE};
     uint32_t ends[N_SHARES];
-    b->start = b->stage->first_task = add_fixed(b, step->setting->profile.step_fixed_s, &fixed);
+    b->start = b->stage->first_task = add_fixed(b, step_fixed_s(step), &fixed);
     for (uint32_t i = 0; i < pipeline_n_passes(step->n_micro, step->n_chunks); i++)
         add_pass(b, &order[i]);
     send_gradients(b);

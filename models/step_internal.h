@@ -175,6 +175,7 @@ ty_status step_flows(struct step *step, uint32_t stage, const struct held *held,
 double step_optimizer_s(const struct step *step, const struct held *held);
 double step_norm_s(const struct step *step, const struct held *held);
 double step_sync_s(const struct step *step);
+double step_fixed_s(const struct step *step); /* outside compute */
 
 /* step_links.c: who shares which link */
 ty_status step_add_stages(struct step *step); /* devices, streams, links, messages */

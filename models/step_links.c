@@ -116,9 +116,12 @@ ty_status step_flow(struct step *step, uint32_t from, uint32_t to,
 {
     const struct ty_profile *profile = &step->setting->profile;
     const bool network = collective->shape.link > LINK_SCALEUP;
+    const bool message = collective->op == COLLECTIVE_SEND; /* else data-parallel */
+    const double slow_compute = network ? profile->slow_compute_nic : profile->slow_compute_scaleup;
     struct collective part = *collective;
     struct collective_flow flow;
     part.payload_bytes /= n_parts;
+    part.share = message ? profile->pp_time_ratio : profile->dp_time_ratio;
     collective_as_flow(step->setting, &part, &flow);
     *out = (struct flow){.used = flow.work_bytes > 0.0};
     if (!out->used)
@@ -131,7 +134,7 @@ ty_status step_flow(struct step *step, uint32_t from, uint32_t to,
         .work = n_parts * flow.work_bytes,
         .cap_work_per_s = flow.cap_bytes_per_s,
         .device = {step->stages[from].device, from == to ? ENGINE_NONE : step->stages[to].device},
-        .slow_compute = network ? profile->slow_compute_nic : profile->slow_compute_scaleup,
+        .slow_compute = message ? slow_compute : profile->dp_slow_compute,
         .slow_self = profile->slow_comm};
     return step_route(step, from, to, flow.bytes_per_work, flow.cap_bytes_per_s, &out->task.route);
 }

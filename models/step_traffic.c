@@ -174,7 +174,8 @@ ty_status step_flows(struct step *step, uint32_t stage, const struct held *held,
     const struct traffic *traffic = &step->traffic;
     ty_status status = TY_OK;
     for (uint32_t share = 0; status == TY_OK && share < N_SHARES; share++) {
-        const double params = held->params[share];
+        /* Frozen parameters never change: only FSDP, which keeps them apart, gathers them. */
+        const double params = traffic->by_unit ? held->params[share] : held->trained[share];
         const struct collective all = {.op = COLLECTIVE_ALL_GATHER,
                                        .payload_bytes = params * traffic->param_bytes,
                                        .shape = traffic->shard[share]};
@@ -216,6 +217,11 @@ double step_norm_s(const struct step *step, const struct held *held)
 {
     return step->traffic.grad_bytes * local_params(step, held) /
            kernel_mem_bytes_per_s(step->setting);
+}
+
+double step_fixed_s(const struct step *step)
+{
+    return step->setting->profile.step_fixed_s * step->setting->profile.site_host_ratio;
 }
 
 /* One number all-reduced over all ranks that hold a part of the model. */

@@ -69,7 +69,7 @@ ty_status step_prepare(struct step *step, const struct setting *setting, const s
     step->plain.recompute = TY_RECOMPUTE_NONE;
     step->plain.recompute_layers = 0;
     step->jitter = 1.0 + profile->jitter_ratio * log2(plan->n_gpus);
-    step->pass_fixed_s = profile->micro_fixed_s / (2.0 * plan->vpp);
+    step->pass_fixed_s = profile->micro_fixed_s * profile->site_host_ratio / (2.0 * plan->vpp);
     const ty_status status = record_cache_use(step->records, setting);
     return status == TY_OK ? load_records(step) : status;
 }

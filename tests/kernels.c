@@ -30,6 +30,7 @@ static void h100(void)
     profile.mem_ratio = 0.8237;
     profile.kernel_floor_s = 2e-6;
     profile.clock_ratio = 1.0;
+    profile.misaligned_ratio = 0.1451;
     if (setting_init(&model, &cluster, &profile, &setting, NULL, &error) != TY_OK) {
         printf("Bail out! %s: %s\n", error.where, error.text);
         exit(1);

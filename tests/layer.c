@@ -290,6 +290,8 @@ static void fitted(void)
     profile->ramp_ratio = 1.078;
     profile->grouped_gemm_ratio = 0.7764;
     profile->alltoall_ratio = 0.9152;
+    profile->alltoall_nic_ratio = 0.6373;
+    profile->permute_ratio = 1.353;
     profile->nic_ratio = 0.9602;
     profile->p2p_latency_s = 25e-6;
 }
@@ -455,7 +457,7 @@ static void options(void)
         if (!list.item[i].is_collective && strcmp(list.item[i].kernel.name, "lora") == 0)
             lora_bytes += list.item[i].kernel.bytes;
     near(lora_bytes,
-         0.8164 * setting.profile.elementwise_ratio * 2 * 4096.0 *
+         setting.profile.lora_ratio * setting.profile.elementwise_ratio * 2 * 4096.0 *
              (3 * 4096 + 2 * 48 * 128 + 4096 + 2 * 4096 + 4096 + 5 * 14336 + 2 * 4096),
          1e-12, "bytes of the adapters");
 }
