@@ -11,6 +11,8 @@
 #include <math.h>
 #include <string.h>
 
+#define MAX_GPUS 16777216u /* of a plan */
+
 static uint32_t up_to_multiple(uint32_t value, uint32_t of)
 {
     return of > 1 ? (value + of - 1) / of * of : value;
@@ -89,7 +91,7 @@ static void mend_gpus(struct ty_run *run)
     struct ty_plan *plan = &run->plan;
     const uint64_t stage = (uint64_t)plan->tp * plan->cp, ranks = stage * plan->pp;
     const uint32_t gpus = plan->n_gpus, pp = plan->pp;
-    if (ranks > UINT32_MAX || gpus % ranks == 0)
+    if (gpus % ranks == 0 || ranks > MAX_GPUS)
         return;
     if (gpus < ranks && gpus % stage == 0)
         plan->pp = (uint32_t)(gpus / stage);

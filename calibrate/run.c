@@ -9,10 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A size of at least 1; `otherwise` for an empty, zero or unreadable cell. */
 static uint32_t whole_or(const struct facts *facts, const char *name, uint32_t otherwise)
 {
     const double value = facts_number(facts, name);
-    return value >= 0.0 && value < 4e9 ? (uint32_t)value : otherwise;
+    return value >= 1.0 && value < 4e9 ? (uint32_t)value : otherwise;
 }
 
 static bool has(const char *where, const char *what)
@@ -328,6 +329,26 @@ static void refuse_incomplete(const struct facts *facts, struct ty_run_row *row)
         text_format(row->refused, sizeof row->refused, "GPU \"%s\" is not known", row->gpu);
 }
 
+/* Sizes with which the arithmetic below stays in its range; the predictor has its own limits. */
+static void refuse_sizes(const struct facts *facts, struct ty_run_row *row)
+{
+    static const struct {
+        const char *names[10];
+        double max;
+    } limits[] = {
+        {{"layers", "pp", "vpp", "moe_layers"}, TY_MAX_LAYERS},
+        {{"tp", "cp", "ep", "etp", "heads", "kv_heads", "head_dim", "experts", "topk"}, 65536},
+        {{"gpus", "gpus_per_node", "hidden", "mbs", "lora_rank"}, 1048576},
+        {{"vocab", "ffn_hidden", "expert_ffn", "shared_expert_ffn"}, 16777216},
+        {{"gbs", "seq_len"}, 1073741824},
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+        for (const char *const *name = limits[i].names; *name; name++)
+            if (facts_number(facts, *name) > limits[i].max && !*row->refused)
+                text_format(row->refused, sizeof row->refused, "%s %s: above %.0f", *name,
+                            facts_text(facts, *name), limits[i].max);
+}
+
 ty_status run_from_row(const struct run_table *table, uint64_t index, struct ty_run *out,
                        struct ty_error *error)
 {
@@ -335,6 +356,7 @@ ty_status run_from_row(const struct run_table *table, uint64_t index, struct ty_
     match_row(&table->match, &table->csv, index, &facts);
     read_names(&facts, &out->row);
     refuse_incomplete(&facts, &out->row);
+    refuse_sizes(&facts, &out->row);
     if (*out->row.refused)
         return TY_OK;
     list_assumed(&facts, &out->row);

@@ -176,6 +176,29 @@ static void mended(void)
        "fp8 on a GPU without it: bf16");
 }
 
+/* Cells that no run can have: refused with a reason, nothing worse. */
+static void hostile(void)
+{
+    static const char *const rows[] = {
+        "x-1,r,,2024,A100,4294967295,Megatron-LM,pretrain,GPT,40,6144,,,0,,,,2048,512,4,,8,1,,1,,,",
+        "x-1,r,,2024,A100,64,Megatron-LM,pretrain,GPT,4000000000,6144,,,0,,,,2048,512,4,,8,1,,1,,,",
+        "x-1,r,,2024,A100,64,Megatron-LM,pretrain,GPT,40,1e300,,,0,,,,2048,512,4,,8,1,,1,,,",
+        "x-1,r,,2024,A100,64,Megatron-LM,pretrain,GPT,40,6144,,,0,,,,2048,512,4,,-8,1,,1,,,",
+        "x-1,r,,2024,A100,64,Megatron-LM,pretrain,GPT,40,6144,,,0,,,,2048,0,4,,8,1,,1,,,",
+        "x-1,r,,2024,A100,64,Megatron-LM,pretrain,GPT,40,6144,,,0,,,,nan,512,4,,8,1,,1,,,",
+        "x-1,r,,2024,Z9,64,Megatron-LM,pretrain,GPT,40,6144,,,0,,,,2048,512,4,,8,1,,1,,,",
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char row[256];
+        snprintf(row, sizeof row, "%s%s", rows[i], "fp16");
+        ok(!load(row), "refused: %.60s", row);
+    }
+    ok(load("x-1,r,,2024,A100,64,Megatron-LM,pretrain,GPT,40,6144,,,0,8,,,2048,512,0,,8,1,0,1,0,,"
+            "fp16") &&
+           run.plan.mbs == 1 && run.plan.ep == 1,
+       "a size of zero is a cell without one");
+}
+
 int main(void)
 {
     const int descriptor = mkstemp(path);
@@ -185,6 +208,7 @@ int main(void)
     rules();
     shipped_rules();
     mended();
+    hostile();
     unlink(path);
     return tap_done();
 }
