@@ -24,27 +24,55 @@ static void refuse(struct ty_run_row *row, const struct ty_prediction *answer)
                 answer->n_violations ? answer->violations[0].text : "no time");
 }
 
-static ty_status predict_run(struct ty_run *run, struct ty_error *error)
+/* Predicts the run with a profile. answer: its pointers are not valid any more, save the first
+ * violation, which goes into row->refused. */
+static ty_status predict_with(struct ty_run *run, const struct ty_profile *profile,
+                              struct ty_prediction *answer, struct ty_error *error)
 {
     ty_predictor *predictor;
     ty_status status =
-        ty_predictor_create(&run->model, &run->cluster, &run->profile, NULL, &predictor, error);
+        ty_predictor_create(&run->model, &run->cluster, profile, NULL, &predictor, error);
     if (status != TY_OK)
         return status;
     const struct ty_options options = {.measured = true};
-    struct ty_prediction answer;
-    status = ty_predictor_run(predictor, &run->plan, &options, &answer, error);
-    if (status == TY_OK) {
-        struct ty_run_row *row = &run->row;
-        row->plan = answer.plan;
-        row->predicted_s = row->no_site_s = answer.step_time_s;
-        row->interval_80_s[0] = answer.interval_80[0];
-        row->interval_80_s[1] = answer.interval_80[1];
-        row->predicted_mem_bytes = answer.peak_bytes;
-        if (isnan(answer.step_time_s))
-            refuse(row, &answer);
-    }
+    status = ty_predictor_run(predictor, &run->plan, &options, answer, error);
+    if (status == TY_OK && isnan(answer->step_time_s))
+        refuse(&run->row, answer);
     ty_predictor_destroy(predictor);
+    return status;
+}
+
+/* The profile without what is known of the site. returns whether that is any different. */
+static bool forget_site(struct ty_profile *profile)
+{
+    double *const ratios[] = {&profile->site_compute_ratio, &profile->site_comm_ratio,
+                              &profile->site_host_ratio};
+    bool known = false;
+    for (size_t i = 0; i < sizeof ratios / sizeof ratios[0]; i++) {
+        known |= !isnan(*ratios[i]) && *ratios[i] != 1.0;
+        *ratios[i] = 1.0;
+    }
+    return known;
+}
+
+static ty_status predict_run(struct ty_run *run, struct ty_error *error)
+{
+    struct ty_run_row *row = &run->row;
+    struct ty_prediction answer;
+    ty_status status = predict_with(run, &run->profile, &answer, error);
+    if (status != TY_OK || *row->refused)
+        return status;
+    row->plan = answer.plan;
+    row->predicted_s = row->no_site_s = answer.step_time_s;
+    row->interval_80_s[0] = answer.interval_80[0];
+    row->interval_80_s[1] = answer.interval_80[1];
+    row->predicted_mem_bytes = answer.peak_bytes;
+    struct ty_profile plain = run->profile;
+    if (!forget_site(&plain))
+        return TY_OK;
+    status = predict_with(run, &plain, &answer, error);
+    if (status == TY_OK)
+        row->no_site_s = answer.step_time_s;
     return status;
 }
 

@@ -152,6 +152,15 @@ cmp_ok($slow->{overall}{bias}, '>', 1, 'a profile of slow GEMMs doubles the time
 like(`$trainyard validate --runs $runs --profile $dir/none.json 2>&1`, qr/^trainyard: .*none\.json/,
     'a profile that is not there');
 
+# ---- site ------------------------------------------------------------------------------------
+open $file, '>', "$dir/site.json" or die;
+print $file '{"name": "site", "site": {"compute_ratio": 2, "comm_ratio": 2, "host_ratio": 2}}';
+close $file;
+my $site = decode_json(scalar `$trainyard validate --runs $runs --profile $dir/site.json --json`);
+cmp_ok($site->{overall}{bias}, '>', 0.5, 'a slow site slows all');
+cmp_ok(abs($site->{overall_no_site}{bias} - $all->{overall_no_site}{bias}), '<', 1e-12,
+    'and is forgotten where the site counts as unknown');
+
 # ---- plot --------------------------------------------------------------------------------------
 is(system("$trainyard validate --runs $runs --json --out $dir/plot >$dir/json 2>&1"), 0, 'with a plot');
 my $points = () = slurp("$dir/plot/scatter.tsv") =~ /^\d\S*\t\d\S*\t\S/mg;
