@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RECENT_SAMPLES 8    /* ranks are at most so many lines of steps out of order */
-#define SAME_TIME_S    2.0  /* ranks print the same step within this */
-#define SAME_PACE      0.03 /* and, without time stamps, at the same pace */
+#define RECENT_SAMPLES 8     /* ranks are at most so many lines of steps out of order */
+#define SAME_TIME_S    2.0   /* ranks print the same step within this */
+#define SAME_PACE      0.03  /* and at the same pace, */
+#define SAME_VALUE     0.001 /* or, without time stamps, the same value: else it is another launch */
 
 struct log_sample log_sample_none(const struct log_line *line)
 {
@@ -93,14 +94,16 @@ static bool same(double a, double b, double relative)
 
 static bool is_copy(const struct log_sample *old, const struct log_sample *sample)
 {
-    if (old->iteration != sample->iteration)
+    const bool timed = isfinite(old->time_s) && isfinite(sample->time_s);
+    if (old->iteration != sample->iteration ||
+        (timed && fabs(old->time_s - sample->time_s) > SAME_TIME_S))
         return false;
-    if (isfinite(old->time_s) && isfinite(sample->time_s))
-        return fabs(old->time_s - sample->time_s) <= SAME_TIME_S;
     if (isfinite(old->step_s) && isfinite(sample->step_s))
-        return same(old->step_s, sample->step_s, SAME_PACE);
+        return same(old->step_s, sample->step_s, timed ? SAME_PACE : SAME_VALUE);
+    if (timed)
+        return true; /* rates of the first step differ by more than the pace may */
     if (isfinite(old->gpu_tokens_per_s) && isfinite(sample->gpu_tokens_per_s))
-        return same(old->gpu_tokens_per_s, sample->gpu_tokens_per_s, SAME_PACE);
+        return same(old->gpu_tokens_per_s, sample->gpu_tokens_per_s, SAME_VALUE);
     return true;
 }
 

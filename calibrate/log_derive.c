@@ -125,6 +125,19 @@ static void drop_unused(struct log_facts *facts)
         facts->origin[LOG_TOP_K] = facts->origin[LOG_EXPERT_FFN] = LOG_ABSENT;
 }
 
+/* A size that no plan file may have was none. */
+static void drop_illegal(struct log_facts *facts)
+{
+    size_t n = 0;
+    const struct ty_field *fields = ty_fields(TY_KIND_PLAN, &n);
+    for (int fact = LOG_GPUS; fact <= LOG_SEQ; fact++)
+        for (size_t i = 0; i < n; i++)
+            if (strcmp(fields[i].path, log_fact_names[fact]) == 0 &&
+                !(facts->value[fact] >= fields[i].min && facts->value[fact] <= fields[i].max &&
+                  facts->value[fact] == floor(facts->value[fact])))
+                facts->origin[fact] = LOG_ABSENT;
+}
+
 /* Sizes from sizes. */
 static void derive_sizes(struct log_facts *facts)
 {
@@ -247,6 +260,7 @@ void log_derive(const struct log *log, struct log_run *run, const struct log_ser
     drop_unused(facts);
     if (series->n_blocks == 0) {
         derive_sizes(facts);
+        drop_illegal(facts);
         return;
     }
     const struct log_block *main = &series->blocks[series->main];
@@ -272,6 +286,7 @@ void log_derive(const struct log *log, struct log_run *run, const struct log_ser
                   "in the log\n");
         derive_sizes(facts);
     }
+    drop_illegal(facts);
     check_rates(log, facts, main, out);
     answer_rates(facts, main, out);
 }

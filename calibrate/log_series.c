@@ -23,7 +23,9 @@ static bool block_ends(const struct log_sample *before, const struct log_sample 
 void log_series_analyse(struct log *log, const struct log_run *run, struct log_series *out)
 {
     *out = (struct log_series){.n_blocks = 0};
-    double *scratch = malloc((run->n ? run->n : 1) * sizeof *scratch);
+    if (run->n == 0)
+        return;
+    double *scratch = malloc(run->n * sizeof *scratch);
     if (!scratch) {
         log->failed = true;
         return;
@@ -33,7 +35,7 @@ void log_series_analyse(struct log *log, const struct log_run *run, struct log_s
                             .scratch = scratch,
                             .run = run,
                             .log = log};
-    const double window = run->n ? log_view_window(&view) : 1.0;
+    const double window = log_view_window(&view);
     for (size_t first = 0; first < run->n; first += view.n) {
         view.samples = log->samples + run->first + first;
         for (view.n = 1; first + view.n < run->n &&
