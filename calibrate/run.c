@@ -204,14 +204,17 @@ static void read_attention(const struct facts *facts, struct ty_plan *plan)
         plan->attention = TY_KERNEL_FLASH;
 }
 
-static ty_status read_names_of_plan(const struct facts *facts, struct ty_plan *plan,
-                                    struct ty_error *error)
+/* Switches that rules give by the names of the plan's own fields. */
+static ty_status read_switches(const struct facts *facts, struct ty_plan *plan,
+                               struct ty_error *error)
 {
-    const char *dispatcher = facts_text(facts, "dispatcher");
-    ty_status status =
-        ty_field_set(TY_KIND_PLAN, plan, "precision", facts_text(facts, "precision"), error);
-    if (status == TY_OK && *dispatcher)
-        status = ty_field_set(TY_KIND_PLAN, plan, "dispatcher", dispatcher, error);
+    static const char *const fields[] = {"precision", "dispatcher", "compile", "cuda_graph"};
+    ty_status status = TY_OK;
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0] && status == TY_OK; i++) {
+        const char *value = facts_text(facts, fields[i]);
+        if (*value)
+            status = ty_field_set(TY_KIND_PLAN, plan, fields[i], value, error);
+    }
     return status;
 }
 
@@ -237,7 +240,7 @@ static ty_status read_plan(const struct facts *facts, struct ty_run *run, struct
     if (*facts_text(facts, "seq_parallel"))
         plan->sp = facts_number(facts, "seq_parallel") > 0.0 ? TY_ON : TY_OFF;
     read_overlap(facts, run->profile.default_overlap, plan);
-    return read_names_of_plan(facts, plan, error);
+    return read_switches(facts, plan, error);
 }
 
 /* ---- the row ----------------------------------------------------------------------------------
