@@ -152,6 +152,9 @@ const char *cli_field_text(const struct ty_field *field, const void *value, char
 /* The layout in one line: "tp 8 pp 4 vpp 2 dp 16 mbs 1 gbs 512 seq 8192 bf16". */
 const char *cli_plan_text(const struct ty_plan *plan, char *out, size_t bytes);
 
+/* After an infeasible plan, by a search over what the user left open; may take seconds. */
+void cli_print_suggestion(const struct cli_inputs *inputs);
+
 void cli_print_prediction(const struct ty_prediction *prediction, const struct cli_inputs *inputs);
 
 /* A bar with rate and time left on standard error, only when that is a terminal. */

@@ -48,6 +48,8 @@ static int answer(const struct cli_args *args, struct cli_inputs *inputs, ty_pre
     else if (print_json(&prediction, &inputs->profile) != CLI_OK)
         status = CLI_FAILED;
     const bool answered = prediction.feasible || isfinite(prediction.step_time_s);
+    if (!answered && !args->json)
+        cli_print_suggestion(inputs);
     return status == CLI_OK && !answered ? CLI_INFEASIBLE : status;
 }
 

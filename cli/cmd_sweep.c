@@ -157,6 +157,25 @@ static bool starts_count(const struct ty_search_result *result, uint32_t i)
     return i == 0 || result->best[i].plan.n_gpus != result->best[i - 1].plan.n_gpus;
 }
 
+/* When nothing fits: the plans that come closest. */
+static void print_nearest(const struct ty_search_result *result)
+{
+    if (result->n_nearest)
+        printf("\nnothing fits; closest:\n");
+    for (uint32_t i = 0; i < result->n_nearest; i++) {
+        const struct ty_near_miss *miss = &result->nearest[i];
+        char layout[160], recompute[32], missing[40];
+        printf("  %u GPUs  %s  recompute %s: %s missing, mostly %s\n", miss->plan.n_gpus,
+               cli_plan_text(&miss->plan, layout, sizeof layout),
+               name_of("recompute", &miss->plan, recompute, sizeof recompute),
+               cli_bytes_text(miss->missing_bytes, missing, sizeof missing),
+               ty_mem_name(miss->component));
+    }
+    if (result->n_nearest)
+        printf("more GPUs, GPUs with more memory, --sharding zero3, a smaller --seq or an open "
+               "--recompute make room\n");
+}
+
 static void print_overall(const struct sweep *sweep)
 {
     printf("\nall GPU counts, by tokens/s/GPU%s\n",
@@ -196,6 +215,7 @@ static void print_result(const struct sweep *sweep)
         print_overall(sweep);
     else
         print_by_count(sweep);
+    print_nearest(&sweep->result);
 }
 
 /* ---- command ------------------------------------------------------------------------------ */

@@ -666,9 +666,21 @@ struct ty_search {
     void *user;
 };
 
+#define TY_MAX_NEAREST 5
+
+/* A legal plan that does not fit, and by how much. */
+struct ty_near_miss {
+    uint64_t plan_id;
+    struct ty_plan plan;
+    double missing_bytes;  /* peak above the budget */
+    enum ty_mem component; /* the largest at the peak */
+};
+
 struct ty_search_result {
     uint64_t n_enumerated, n_bounded, n_evaluated; /* bounded: legal and fitting */
     uint64_t rejected[TY_N_REJECTS];
+    uint32_t n_nearest; /* when nothing fits: the plans that miss least memory, least first */
+    struct ty_near_miss nearest[TY_MAX_NEAREST];
     uint32_t n_best;
     struct ty_score *best; /* [n_best], by GPU count, then best first */
 };

@@ -225,6 +225,15 @@ char *ty_search_json(const struct ty_search_result *result, const struct ty_sear
     for (int reason = 0; reason < TY_N_REJECTS; reason++)
         json_count(&json, ty_reject_name((enum ty_reject)reason), result->rejected[reason]);
     json_close(&json);
+    json_array(&json, "nearest");
+    for (uint32_t i = 0; i < result->n_nearest; i++) {
+        json_object(&json, NULL);
+        write_plan(&json, "plan", &result->nearest[i].plan);
+        json_number(&json, "missing_bytes", result->nearest[i].missing_bytes);
+        json_text(&json, "largest_component", ty_mem_name(result->nearest[i].component));
+        json_close(&json);
+    }
+    json_close(&json);
     const ty_status status = write_plans(&json, result, search);
     json_close(&json);
     char *text = json_finish(&json);

@@ -17,6 +17,7 @@
 #include "models/legality.h"
 #include "models/predict.h"
 #include "search/board.h"
+#include "search/near.h"
 #include "search/parallel.h"
 #include "search/space.h"
 #include "sim/error.h"
@@ -56,6 +57,7 @@ struct hunt {
     uint32_t round;              /* plans of one list simulated between two looks at its bound */
     struct evaluator *evaluator; /* [n_workers] */
     ty_status *failed;           /* [n_workers] first failure of each worker */
+    struct near_list *near;      /* [n_workers] legal plans that miss least memory */
     uint8_t *verdict;            /* [n_plans] enum ty_reject, SURVIVES or SCREEN_FAILED */
     struct survivor *survivor;   /* [n_survivors] by GPU count, then best bound, then id */
     uint64_t n_survivors, n_settled;
@@ -139,8 +141,23 @@ static void screen_id(void *context, uint32_t worker, uint64_t id)
     struct hunt *hunt = context;
     struct ty_plan plan;
     resolved_plan(hunt, id, &plan);
-    struct memory_verdict memory;
+    struct memory_verdict memory = {.fit = TY_FIT_YES};
     hunt->verdict[id] = screen_plan(hunt, worker, &plan, &memory);
+    if (memory.fit == TY_FIT_YES)
+        return;
+    const struct ty_near_miss miss = {id, plan, -memory.headroom_bytes, memory.largest};
+    near_offer(&hunt->near[worker], &miss);
+}
+
+/* What the workers found, in one list: the same whoever screened which plan. */
+static void list_nearest(const struct hunt *hunt, struct ty_search_result *result)
+{
+    struct near_list list = {0};
+    for (uint32_t i = 0; i < hunt->n_workers; i++)
+        for (uint32_t j = 0; j < hunt->near[i].n; j++)
+            near_offer(&list, &hunt->near[i].miss[j]);
+    result->n_nearest = list.n;
+    memcpy(result->nearest, list.miss, sizeof result->nearest);
 }
 
 static ty_status first_failure(const struct hunt *hunt)
@@ -163,6 +180,8 @@ static ty_status screen_all(struct hunt *hunt, struct ty_search_result *result)
             result->rejected[hunt->verdict[id]]++;
     }
     result->n_bounded = hunt->n_survivors;
+    if (hunt->n_survivors == 0)
+        list_nearest(hunt, result);
     const ty_status status = first_failure(hunt);
     if (status != TY_OK || hunt->n_survivors == 0)
         return status;
@@ -339,6 +358,7 @@ static ty_status open_hunt(struct hunt *hunt, struct ty_error *error)
     hunt->n_workers = search->n_threads ? search->n_threads : parallel_processors();
     hunt->evaluator = calloc(hunt->n_workers, sizeof *hunt->evaluator);
     hunt->failed = calloc(hunt->n_workers, sizeof *hunt->failed);
+    hunt->near = calloc(hunt->n_workers, sizeof *hunt->near);
     hunt->top = search->top ? search->top : DEFAULT_TOP;
     hunt->round = hunt->top < MIN_ROUND ? MIN_ROUND : hunt->top < MAX_ROUND ? hunt->top : MAX_ROUND;
     hunt->n_fronts = search->overall ? 1 : hunt->space.n_counts;
@@ -347,8 +367,8 @@ static ty_status open_hunt(struct hunt *hunt, struct ty_error *error)
     hunt->batch = calloc((size_t)hunt->n_fronts * hunt->round, sizeof *hunt->batch);
     hunt->score = calloc((size_t)hunt->n_fronts * hunt->round, sizeof *hunt->score);
     hunt->verdict = calloc(hunt->space.n_plans, 1);
-    if (!hunt->evaluator || !hunt->failed || !hunt->front || !hunt->entries || !hunt->batch ||
-        !hunt->score || !hunt->verdict)
+    if (!hunt->evaluator || !hunt->failed || !hunt->near || !hunt->front || !hunt->entries ||
+        !hunt->batch || !hunt->score || !hunt->verdict)
         return error_set(error, TY_ERR_NOMEM, "search", "out of memory");
     for (uint32_t i = 0; i < hunt->n_workers; i++) {
         status = evaluator_init(&hunt->evaluator[i], NULL);
@@ -364,6 +384,7 @@ static void close_hunt(struct hunt *hunt)
         evaluator_destroy(&hunt->evaluator[i]);
     free(hunt->evaluator);
     free(hunt->failed);
+    free(hunt->near);
     free(hunt->score);
     free(hunt->verdict);
     free(hunt->survivor);

@@ -259,6 +259,18 @@ refused('report without database', 2, qr/--db/, 'report', '--out', "$dir/x");
 isnt((run('report', '--db', "$dir/none.db", '--out', "$dir/x"))[0], 0, 'no such database');
 refused('report of a text file', 2, qr/plan\.json/, 'report', '--db', $file, '--out', "$dir/x");
 
+# ---- suggestions -----------------------------------------------------------------------------
+my @large = qw(--model llama3-70b --cluster dgx-h100 --gpus 512 --gbs 512);
+my ($refused, $said) = run('predict', @large);
+is($refused, 3, 'no layout given, and one replica per GPU does not fit: status 3');
+like($said, qr/plans that fit, with what is fixed:( --[a-z]+ \w+)+/, 'a plan that fits is named');
+my @found = $said =~ /(--(?:tp|pp|vpp|cp|ep|mbs|recompute)) (\w+)/g;
+($status) = run('predict', @large, @found);
+is($status, 0, "and it does: @found");
+($status, $said) = run('sweep', qw(--model llama3-405b --cluster dgx-h100 --gpus 16 --gbs 16));
+is($status, 3, 'nothing fits: status 3');
+like($said, qr/closest:\n  16 GPUs .* GiB missing/, 'the plans that come closest are named');
+
 # ---- output that cannot be written -----------------------------------------------------------
 is(system("$trainyard list models >/dev/full 2>/dev/null") >> 8, 1, 'full disk: status 1');
 is(system("$trainyard list models >&- 2>/dev/null") >> 8, 1, 'closed output: status 1');

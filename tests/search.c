@@ -140,6 +140,13 @@ static void says_why_nothing_fits(void)
     ok(ty_search_run(&search, &result, &error) == TY_ERR_INFEASIBLE, "405B on 16 GPUs: infeasible");
     ok(result.rejected[TY_REJECT_MEMORY_STATES] > 0,
        "because of the states (18 B x 405e9 / 16 = 456 GB a GPU)");
+    bool ascending = result.n_nearest == TY_MAX_NEAREST;
+    for (uint32_t i = 1; i < result.n_nearest; i++)
+        ascending &= result.nearest[i - 1].missing_bytes <= result.nearest[i].missing_bytes;
+    ok(ascending, "the plans that miss least memory are listed, least first");
+    /* 6 B of weights and gradients of the parameters on a rank stay whole under ZeRO-1 */
+    ok(result.nearest[0].missing_bytes > 6 * 405.8e9 / 16 - 80e9,
+       "none misses less than its weights and gradients (6 B x 405.8e9 / 16) less 80 GB");
     ty_search_free(&result);
 }
 
