@@ -95,7 +95,22 @@ static void plain_layer(const struct facts *facts, struct ty_layer_kind *kind)
         use_mla(kind);
 }
 
-static void read_model(const struct facts *facts, struct ty_model *model)
+/* A table of one's own may name a built-in model instead of printing its shape. */
+static const char *builtin_model(const struct facts *facts)
+{
+    const char *name, *asked = facts_text(facts, "model");
+    for (size_t i = 0; (name = ty_builtin_name(TY_KIND_MODEL, i)); i++)
+        if (strcmp(name, asked) == 0)
+            return name;
+    return NULL;
+}
+
+static bool has_shape(const struct facts *facts)
+{
+    return facts_number(facts, "layers") > 0.0 && facts_number(facts, "hidden") > 0.0;
+}
+
+static void read_shape(const struct facts *facts, struct ty_model *model)
 {
     ty_init(TY_KIND_MODEL, model);
     text_format(model->name, sizeof model->name, "%s", facts_text(facts, "model"));
@@ -115,6 +130,15 @@ static void read_model(const struct facts *facts, struct ty_model *model)
     const uint32_t window_tokens = whole_or(facts, "alternate_window", 0);
     if (window_tokens > 0)
         use_alternate_windows(model, window_tokens);
+}
+
+static ty_status read_model(const struct facts *facts, struct ty_model *model,
+                            struct ty_error *error)
+{
+    if (!has_shape(facts))
+        return ty_model_load(builtin_model(facts), model, error);
+    read_shape(facts, model);
+    return TY_OK;
 }
 
 /* ---- cluster ----------------------------------------------------------------------------------
@@ -324,7 +348,8 @@ static void list_assumed(const struct facts *facts, struct ty_run_row *row)
 static void refuse_incomplete(const struct facts *facts, struct ty_run_row *row)
 {
     static const char *const needed[] = {"layers", "hidden", "gpus", "tp", "pp", "seq_len", "gbs"};
-    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
+    const size_t n_shape = 2;
+    for (size_t i = builtin_model(facts) ? n_shape : 0; i < sizeof needed / sizeof needed[0]; i++)
         if (!(facts_number(facts, needed[i]) > 0.0))
             text_append(row->refused, sizeof row->refused, "%s%s", *row->refused ? ", " : "no ",
                         needed[i]);
@@ -363,8 +388,9 @@ ty_status run_from_row(const struct run_table *table, uint64_t index, struct ty_
     if (*out->row.refused)
         return TY_OK;
     list_assumed(&facts, &out->row);
-    read_model(&facts, &out->model);
-    ty_status status = read_cluster(&facts, &out->cluster, error);
+    ty_status status = read_model(&facts, &out->model, error);
+    if (status == TY_OK)
+        status = read_cluster(&facts, &out->cluster, error);
     if (status == TY_OK)
         status =
             ty_profile_load(table->profile, out->row.stack, &out->cluster, &out->profile, error);

@@ -176,6 +176,24 @@ static void mended(void)
        "fp8 on a GPU without it: bf16");
 }
 
+/* A table of one's own: a model and a cluster by name. */
+static void short_table(void)
+{
+    struct ty_error error = {0};
+    ok(write_table("id,model,cluster,stack,gpus,tp,pp,gbs,seq_len,step_time_s\n"
+                   "mine-1,llama3-8b,dgx-h200,fsdp,16,1,1,32,8192,1.5\n") &&
+           ty_run_load(path, "mine-1", &run, &error) == TY_OK,
+       "ten columns are enough");
+    ok(run.model.n_layers == 32 && run.model.hidden == 4096, "the shape of the built-in model");
+    same_text(run.cluster.name, "dgx-h200", "the cluster of the table");
+    same_text(run.row.stack, "fsdp", "the stack of the table");
+    ok(run.row.measured_s == 1.5 && run.row.source[0] == 'm', "what was measured, and by whom");
+    ok(write_table("id,model,cluster,gpus,tp,pp,gbs,seq_len\nmine-1,/etc/passwd,dgx-h200,16,1,1,32,"
+                   "8192\n") &&
+           ty_run_load(path, "mine-1", &run, &error) == TY_ERR_INPUT,
+       "a model is a built-in name, never a path");
+}
+
 /* Cells that no run can have: refused with a reason, nothing worse. */
 static void hostile(void)
 {
@@ -208,6 +226,7 @@ int main(void)
     rules();
     shipped_rules();
     mended();
+    short_table();
     hostile();
     unlink(path);
     return tap_done();

@@ -94,6 +94,8 @@ cmp_ok(scalar @lost, '<=', 0.02 * @complete, 'at most 2 % of them are refused');
 is($all->{predicted} + @{$all->{refused}}, scalar @rows, 'every run is predicted or refused');
 is(scalar(grep { $_->{reason} eq '' } @{$all->{refused}}), 0, 'every refusal has its reason');
 
+unlike(slurp('data/rules/match.json'), qr/"id"\s*:/, 'no rule for single rows');
+
 # ---- keys --------------------------------------------------------------------------------------
 for my $key (qw(overall overall_no_site memory)) {
     ok(exists $all->{$key}{$_}, "$key: $_") for qw(median_ape mean_ape p90_ape bias);
