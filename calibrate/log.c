@@ -52,7 +52,6 @@ void log_memory_merge(struct log_memory *to, const struct log_memory *from)
     log_memory_max(&to->reserved_bytes, from->reserved_bytes);
     log_memory_max(&to->device_bytes, from->device_bytes);
     log_memory_max(&to->other_bytes, from->other_bytes);
-    to->n_lines += from->n_lines;
 }
 
 static struct log_run *current_run(struct log *log)

@@ -53,6 +53,7 @@ void log_label(const char *text, size_t length, char *out, size_t bytes);
     X(MBS, "mbs")                                                                                  \
     X(GBS, "gbs")                                                                                  \
     X(SEQ, "seq")                                                                                  \
+    X(RECOMPUTE_LAYERS, "recompute_layers")                                                        \
     X(DP, "dp")                                                                                    \
     X(N_MICRO, "n_micro")                                                                          \
     X(MP, "mp") /* tp * pp, where only the product is printed */                                   \
@@ -67,6 +68,8 @@ void log_label(const char *text, size_t length, char *out, size_t bytes);
     X(EXPERTS, "experts")                                                                          \
     X(TOP_K, "top_k")                                                                              \
     X(EXPERT_FFN, "expert_ffn")                                                                    \
+    X(SHARED_FFN, "shared_ffn")                                                                    \
+    X(HEAD_DIM, "head_dim")                                                                        \
     X(LORA_RANK, "lora_rank")                                                                      \
     X(INTERVAL, "log_interval")
 
@@ -78,19 +81,36 @@ enum log_fact {
 };
 extern const char *const log_fact_names[LOG_N_FACTS];
 
+/* Facts that are names: of the plan to CUDA_GRAPH, of the model to TIED; the rest is of use to the
+ * readers only. */
+#define LOG_WORD_LIST(X)                                                                           \
+    X(PRECISION, "precision")                                                                      \
+    X(RECOMPUTE, "recompute")                                                                      \
+    X(SHARDING, "sharding")                                                                        \
+    X(SP, "sp")                                                                                    \
+    X(OVERLAP, "overlap")                                                                          \
+    X(GRAD_DTYPE, "grad_dtype")                                                                    \
+    X(OPTIMIZER, "optimizer")                                                                      \
+    X(ATTENTION, "attention")                                                                      \
+    X(DISPATCHER, "dispatcher")                                                                    \
+    X(CP_SCHEME, "cp_scheme")                                                                      \
+    X(COMPILE, "compile")                                                                          \
+    X(CUDA_GRAPH, "cuda_graph")                                                                    \
+    X(MODEL, "name")                                                                               \
+    X(GATED, "gated")                                                                              \
+    X(TIED, "tied")                                                                                \
+    X(HARDWARE, "hardware")                                                                        \
+    X(GQA, "")    /* grouped queries on */                                                         \
+    X(ENGINE, "") /* DeepSpeed on */                                                               \
+    X(METHOD, "") /* of recompute */
+
 enum log_word {
-    LOG_PRECISION,
-    LOG_RECOMPUTE,
-    LOG_SHARDING,
-    LOG_SP,
-    LOG_COMPILE,
-    LOG_GATED,
-    LOG_MODEL,
-    LOG_HARDWARE,
-    LOG_GQA,
-    LOG_ENGINE,
-    LOG_N_WORDS
+#define X(id, name) LOG_##id,
+    LOG_WORD_LIST(X)
+#undef X
+        LOG_N_WORDS
 };
+extern const char *const log_word_names[LOG_N_WORDS];
 
 enum log_origin { LOG_ABSENT, LOG_LOGGED, LOG_DERIVED };
 
@@ -147,8 +167,7 @@ struct log_sample log_sample_none(const struct log_line *line);
 
 struct log_memory {
     double allocated_bytes, reserved_bytes, device_bytes, other_bytes; /* largest seen */
-    double rank; /* that printed the largest reserved, else allocated */
-    uint32_t n_lines;
+    double rank; /* that printed the largest reserved */
 };
 
 /* What belongs to one launch or excerpt: its samples are [first, first + n) of the log. */
@@ -248,7 +267,7 @@ double log_gpus(const struct log_facts *facts);
 
 struct log_answer {
     double step_s, gpu_tokens_per_s, tokens_per_s, gpu_step_tokens;
-    bool step_derived, rate_derived, total_derived;
+    bool rate_derived, total_derived;
     char flags[1536]; /* "name: text" lines */
 };
 /* Completes the facts by exact division and checks them against each other. */

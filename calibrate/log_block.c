@@ -165,15 +165,20 @@ static void drop_first_windows(const struct log_view *view, double window)
     }
 }
 
-static void drop_leading(const struct log_view *view, double median)
+/* Slow lines in a row behind a start, unless they are too many for a warm-up. */
+static void drop_leading(const struct log_view *view, bool first, double median)
 {
-    size_t n = 0;
-    while (n < view->n &&
-           (view->samples[n].drop != LOG_KEPT || view->samples[n].pace > LEADING_SLOW * median))
-        n++;
-    if ((double)n <= MAX_LEADING * (double)view->n)
-        for (size_t i = 0; i < n; i++)
-            mark(&view->samples[i], LOG_WARM_UP);
+    for (size_t i = 0; i < view->n; i++) {
+        if (!view->samples[i].launch && !(i == 0 && first))
+            continue;
+        const size_t start = i;
+        while (i < view->n &&
+               (view->samples[i].drop != LOG_KEPT || view->samples[i].pace > LEADING_SLOW * median))
+            i++;
+        if ((double)(i - start) <= MAX_LEADING * (double)view->n)
+            for (size_t k = start; k < i; k++)
+                mark(&view->samples[k], LOG_WARM_UP);
+    }
 }
 
 static void drop_fast(const struct log_view *view, double median)
@@ -323,8 +328,7 @@ void log_block_analyse(const struct log_view *view, bool first, struct log_block
     set_paces(view);
     drop_first_windows(view, block->window);
     const double median = kept_median(view);
-    if (first)
-        drop_leading(view, median);
+    drop_leading(view, first, median);
     drop_fast(view, median);
     drop_suspects(view, block);
     drop_outliers(view);

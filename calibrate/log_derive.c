@@ -121,8 +121,14 @@ static void drop_unused(struct log_facts *facts)
     if (strcmp(facts->word[LOG_GQA], "off") == 0)
         log_fact_set(facts, LOG_KV_HEADS, get(facts, LOG_HEADS),
                      log_fact_known(facts, LOG_HEADS) ? LOG_LOGGED : LOG_ABSENT);
-    if (!(get(facts, LOG_EXPERTS) > 1.0))
+    if (!(get(facts, LOG_EXPERTS) > 1.0)) {
         facts->origin[LOG_TOP_K] = facts->origin[LOG_EXPERT_FFN] = LOG_ABSENT;
+        *facts->word[LOG_DISPATCHER] = '\0';
+    }
+    if (!(get(facts, LOG_CP) > 1.0))
+        *facts->word[LOG_CP_SCHEME] = '\0';
+    if (strcmp(facts->word[LOG_RECOMPUTE], "full") != 0 || !*facts->word[LOG_METHOD])
+        facts->origin[LOG_RECOMPUTE_LAYERS] = LOG_ABSENT; /* a uniform grouping, or unused */
 }
 
 /* A size that no plan file may have was none. */
@@ -130,7 +136,7 @@ static void drop_illegal(struct log_facts *facts)
 {
     size_t n = 0;
     const struct ty_field *fields = ty_fields(TY_KIND_PLAN, &n);
-    for (int fact = LOG_GPUS; fact <= LOG_SEQ; fact++)
+    for (int fact = LOG_GPUS; fact <= LOG_RECOMPUTE_LAYERS; fact++)
         for (size_t i = 0; i < n; i++)
             if (strcmp(fields[i].path, log_fact_names[fact]) == 0 &&
                 !(facts->value[fact] >= fields[i].min && facts->value[fact] <= fields[i].max &&

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * Facts, and the keys of configurations that set them, whatever the form they are printed in. */
 #include "calibrate/log.h"
+#include "sim/error.h"
 #include <string.h>
 
 const char *const log_fact_names[LOG_N_FACTS] = {
 #define X(id, name) [LOG_##id] = name,
     LOG_FACT_LIST(X)
+#undef X
+};
+
+const char *const log_word_names[LOG_N_WORDS] = {
+#define X(id, name) [LOG_##id] = name,
+    LOG_WORD_LIST(X)
 #undef X
 };
 
@@ -86,8 +93,11 @@ static const struct {
     {"numexperts", LOG_EXPERTS},
     {"moeroutertopk", LOG_TOP_K},
     {"moeffnhiddensize", LOG_EXPERT_FFN},
+    {"moesharedexpertintermediatesize", LOG_SHARED_FFN},
+    {"kvchannels", LOG_HEAD_DIM},
     {"lorarank", LOG_LORA_RANK},
     {"loginterval", LOG_INTERVAL},
+    {"recomputenumlayers", LOG_RECOMPUTE_LAYERS},
 };
 
 static void set_word(struct log_facts *facts, enum log_word word, const char *text)
@@ -133,7 +143,8 @@ static void take_precision(struct log_facts *facts, const char *label, const cha
         set_word(facts, LOG_PRECISION, "fp16");
     else if ((starts(label, "bf16") || starts(label, "bfloat16")) && truth(value) == 1)
         set_word(facts, LOG_PRECISION, "bf16");
-    else if ((strcmp(label, "fp8") == 0 && (starts(value, "hybrid") || starts(value, "e4m3"))) ||
+    else if (((strcmp(label, "fp8") == 0 || strcmp(label, "fp8format") == 0) &&
+              (starts(value, "hybrid") || starts(value, "e4m3"))) ||
              (strcmp(label, "enablefloat8linear") == 0 && truth(value) == 1))
         set_word(facts, LOG_PRECISION, "fp8");
     else if (strcmp(label, "fp8recipe") == 0 && eight && starts(value, "mxfp8"))
@@ -176,6 +187,66 @@ static void take_switch(struct log_facts *facts, enum log_word word, const char 
         set_word(facts, word, truth(value) ? "on" : "off");
 }
 
+/* Values that stand for a name of a plan; "True" is also a flag without a value. */
+static bool take_name(struct log_facts *facts, const char *label, const char *value)
+{
+    static const struct {
+        const char *label, *value;
+        enum log_word word;
+        const char *name;
+    } names[] = {{"optimizer", "adam", LOG_OPTIMIZER, "adam"},
+                 {"optimizer", "sgd", LOG_OPTIMIZER, "sgd"},
+                 {"moetokendispatchertype", "alltoall", LOG_DISPATCHER, "alltoall"},
+                 {"moetokendispatchertype", "allgather", LOG_DISPATCHER, "allgather"},
+                 {"moeenabledeepep", "True", LOG_DISPATCHER, "deepep"},
+                 {"cpcommtype", "p2p", LOG_CP_SCHEME, "ring"},
+                 {"cpcommtype", "all_gather", LOG_CP_SCHEME, "allgather"},
+                 {"cpcommtype", "a2a", LOG_CP_SCHEME, "ulysses"},
+                 {"useflashattn", "True", LOG_ATTENTION, "flash"},
+                 {"attentionbackend", "unfused", LOG_ATTENTION, "unfused"},
+                 {"attentionbackend", "fused", LOG_ATTENTION, "flash"},
+                 {"attentionbackend", "flash", LOG_ATTENTION, "flash"},
+                 {"accumulateallreducegradsinfp32", "True", LOG_GRAD_DTYPE, "fp32"},
+                 {"enablecudagraph", "True", LOG_CUDA_GRAPH, "on"},
+                 {"untieembeddingsandoutputweights", "True", LOG_TIED, "off"},
+                 {"untieembeddingsandoutputweights", "False", LOG_TIED, "on"},
+                 {"recomputemethod", "block", LOG_METHOD, "block"}};
+    char first[32];
+    const size_t n = strcspn(value, " ,");
+    memcpy(first, value, n < sizeof first ? n : 0);
+    first[n < sizeof first ? n : 0] = '\0';
+    bool known = false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(label, names[i].label) != 0)
+            continue;
+        known = true;
+        if (strcmp(names[i].value, "True") == 0 ? is_true(value)
+                                                : strstr(first, names[i].value) != NULL) {
+            set_word(facts, names[i].word, names[i].name);
+            return true;
+        }
+    }
+    return known;
+}
+
+/* Traffic that is overlapped, as the list of a plan file. */
+static bool take_overlap(struct log_facts *facts, const char *label, const char *value)
+{
+    static const char *const keys[][2] = {{"tpcommoverlap", "tp"},
+                                          {"overlapgradreduce", "grad"},
+                                          {"overlapparamgather", "param"},
+                                          {"overlapp2pcomm", "pp"}};
+    char *list = facts->word[LOG_OVERLAP];
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (strcmp(label, keys[i][0]) != 0)
+            continue;
+        if (is_true(value) && !strstr(list, keys[i][1]))
+            text_append(list, sizeof facts->word[0], "%s%s", *list ? "," : "", keys[i][1]);
+        return true;
+    }
+    return false;
+}
+
 /* Keys whose value is a switch or a name. */
 static bool take_word_key(struct log_facts *facts, const char *label, const char *value)
 {
@@ -189,6 +260,7 @@ static bool take_word_key(struct log_facts *facts, const char *label, const char
                 {"bf16", PRECISION, LOG_PRECISION},
                 {"bfloat16enabled", PRECISION, LOG_PRECISION},
                 {"fp8", PRECISION, LOG_PRECISION},
+                {"fp8format", PRECISION, LOG_PRECISION},
                 {"fp8recipe", PRECISION, LOG_PRECISION},
                 {"enablefloat8linear", PRECISION, LOG_PRECISION},
                 {"dtype", PRECISION, LOG_PRECISION},
@@ -228,7 +300,8 @@ bool log_fact_take(struct log_facts *facts, const char *key, size_t length, cons
 {
     char label[64];
     log_label(key, length, label, sizeof label);
-    if (!*label || take_word_key(facts, label, value))
+    if (!*label || take_word_key(facts, label, value) || take_name(facts, label, value) ||
+        take_overlap(facts, label, value))
         return *label != '\0';
     for (size_t i = 0; i < sizeof number_keys / sizeof number_keys[0]; i++) {
         if (strcmp(label, number_keys[i].label) != 0)

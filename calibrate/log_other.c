@@ -172,7 +172,6 @@ bool log_take_memory(struct log *log, const struct log_line *line)
     if (!text)
         return false;
     struct log_memory *memory = log_memory_now(log);
-    memory->n_lines++;
     if (log_number_after(text, "max allocated: ", &number))
         log_memory_max(&memory->allocated_bytes, number.value * MIB);
     if (log_number_after(text, "max reserved: ", &number)) {

@@ -26,33 +26,29 @@ static void write_facts(struct json_writer *json, const struct log_facts *facts,
             json_number(json, log_fact_names[i], facts->value[i]);
 }
 
-static void write_word(struct json_writer *json, const char *key, const struct log_facts *facts,
-                       enum log_word word)
+static void write_words(struct json_writer *json, const struct log_facts *facts,
+                        enum log_word first, enum log_word last)
 {
-    if (*facts->word[word])
-        json_text(json, key, facts->word[word]);
+    for (int i = (int)first; i <= (int)last; i++)
+        if (*facts->word[i])
+            json_text(json, log_word_names[i], facts->word[i]);
 }
 
 /* "plan" is a plan file; the sizes that such a file does not have stand in "layout". */
 static void write_plan(struct json_writer *json, const struct log_facts *facts)
 {
     json_object(json, "plan");
-    write_facts(json, facts, LOG_GPUS, LOG_SEQ);
-    write_word(json, "precision", facts, LOG_PRECISION);
-    write_word(json, "recompute", facts, LOG_RECOMPUTE);
-    write_word(json, "sharding", facts, LOG_SHARDING);
-    write_word(json, "sp", facts, LOG_SP);
-    write_word(json, "compile", facts, LOG_COMPILE);
+    write_facts(json, facts, LOG_GPUS, LOG_RECOMPUTE_LAYERS);
+    write_words(json, facts, LOG_PRECISION, LOG_CUDA_GRAPH);
     json_close(json);
     json_object(json, "layout");
     write_facts(json, facts, LOG_DP, LOG_GPUS_PER_NODE);
     json_close(json);
     json_object(json, "model");
-    write_word(json, "name", facts, LOG_MODEL);
+    write_words(json, facts, LOG_MODEL, LOG_TIED);
     write_facts(json, facts, LOG_LAYERS, LOG_LORA_RANK);
-    write_word(json, "gated", facts, LOG_GATED);
     json_close(json);
-    write_word(json, "hardware", facts, LOG_HARDWARE);
+    write_words(json, facts, LOG_HARDWARE, LOG_HARDWARE);
     json_array(json, "derived");
     for (int i = 0; i < LOG_N_FACTS; i++)
         if (facts->origin[i] == LOG_DERIVED)

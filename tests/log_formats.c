@@ -57,8 +57,11 @@ static void word(const struct ty_import *import, const char *at, const char *wan
 
 static const char megatron_dump[] =
     "------------------------ arguments ------------------------\n"
+    "  accumulate_allreduce_grads_in_fp32 .............. True\n"
+    "  attention_backend ............................... AttnBackend.flash\n"
     "  bf16 ............................................ True\n"
     "  context_parallel_size ........................... 2\n"
+    "  cp_comm_type .................................... ['p2p']\n"
     "  data_parallel_size .............................. 2\n"
     "  ffn_hidden_size ................................. 8192\n"
     "  fp16 ............................................ False\n"
@@ -67,17 +70,26 @@ static const char megatron_dump[] =
     "  group_query_attention ........................... False\n"
     "  hidden_size ..................................... 2048\n"
     "  micro_batch_size ................................ 2\n"
+    "  kv_channels ..................................... 128\n"
     "  moe_router_topk ................................. 2\n"
+    "  moe_token_dispatcher_type ....................... allgather\n"
     "  num_attention_heads ............................. 16\n"
     "  num_experts ..................................... None\n"
     "  num_layers ...................................... 24\n"
     "  num_query_groups ................................ 1\n"
+    "  optimizer ....................................... adam\n"
+    "  overlap_grad_reduce ............................. True\n"
+    "  overlap_p2p_comm ................................ False\n"
+    "  overlap_param_gather ............................ True\n"
     "  params_dtype .................................... torch.bfloat16\n"
     "  pipeline_model_parallel_size .................... 2\n"
-    "  recompute_granularity ........................... selective\n"
+    "  recompute_granularity ........................... full\n"
+    "  recompute_method ................................ block\n"
+    "  recompute_num_layers ............................ 2\n"
     "  seq_length ...................................... 4096\n"
     "  sequence_parallel ............................... True\n"
     "  tensor_model_parallel_size ...................... 4\n"
+    "  untie_embeddings_and_output_weights ............. True\n"
     "  use_distributed_optimizer ....................... True\n"
     "  virtual_pipeline_model_parallel_size ............ 3\n"
     "  world_size ...................................... 32\n"
@@ -116,7 +128,16 @@ static void test_megatron(void)
     number(&import, "model.kv_heads", 16, 0); /* no grouped queries: the 1 is a default */
     absent(&import, "model.top_k");
     word(&import, "plan.precision", "fp8");
-    word(&import, "plan.recompute", "selective");
+    word(&import, "plan.recompute", "full");
+    number(&import, "plan.recompute_layers", 2, 0);
+    word(&import, "plan.overlap", "grad,param");
+    word(&import, "plan.grad_dtype", "fp32");
+    word(&import, "plan.attention", "flash");
+    word(&import, "plan.optimizer", "adam");
+    word(&import, "plan.cp_scheme", "ring");
+    absent(&import, "plan.dispatcher"); /* no experts */
+    number(&import, "model.head_dim", 128, 0);
+    word(&import, "model.tied", "off");
     word(&import, "plan.sharding", "zero1");
     word(&import, "plan.sp", "on");
     word(&import, "framework", "megatron-core");
