@@ -156,6 +156,66 @@ ty_status tier_shares(const struct tier *levels, uint32_t n, const struct tier_d
     return TY_OK;
 }
 
+static ty_status check_classes(const struct tier_placement *placement)
+{
+    const struct tier_class *classes = placement->classes;
+    if (placement->n_levels < 1 || placement->n_levels > TIER_MAX_LEVELS ||
+        !(placement->nodes >= 1.0))
+        return TY_ERR_RANGE;
+    for (uint32_t i = 0; i < placement->n_classes; i++) {
+        if (!(classes[i].bytes > 0.0) || !(classes[i].reads_per_s >= 0.0))
+            return TY_ERR_RANGE;
+        if (i > 0 && classes[i].reads_per_s * classes[i - 1].bytes >
+                         classes[i - 1].reads_per_s * classes[i].bytes)
+            return TY_ERR_INPUT;
+    }
+    return TY_OK;
+}
+
+/* Puts a class on the first levels that have room; returns the bytes that found none. */
+static double place_class(double bytes, double *room, uint32_t n_levels, double *placed)
+{
+    for (uint32_t level = 0; level < n_levels; level++) {
+        placed[level] = fmin(bytes, room[level]);
+        room[level] -= placed[level];
+        bytes -= placed[level];
+    }
+    return bytes;
+}
+
+ty_status tier_place(const struct tier_placement *placement, double *placed, double *shares)
+{
+    const ty_status status = check_classes(placement);
+    if (status != TY_OK)
+        return status;
+    const uint32_t n_levels = placement->n_levels;
+    double room[TIER_MAX_LEVELS], reads[TIER_MAX_LEVELS] = {0}, total = 0.0;
+    for (uint32_t level = 0; level < n_levels; level++)
+        room[level] = placement->levels[level].capacity_bytes *
+                      (placement->levels[level].shared ? 1.0 : placement->nodes);
+    for (uint32_t i = 0; i < placement->n_classes; i++) {
+        const struct tier_class *class_ = &placement->classes[i];
+        double *row = placed + (size_t)i * n_levels;
+        if (place_class(class_->bytes, room, n_levels, row) > 0.0)
+            return TY_ERR_INFEASIBLE;
+        for (uint32_t level = 0; level < n_levels; level++)
+            reads[level] += class_->reads_per_s * row[level] / class_->bytes;
+        total += class_->reads_per_s;
+    }
+    for (uint32_t level = 0; level < n_levels; level++)
+        shares[level] = total > 0.0 ? reads[level] / total : 0.0;
+    return TY_OK;
+}
+
+void tier_arriving(const double *before, const double *after, uint32_t n_classes, uint32_t n_levels,
+                   double *arriving)
+{
+    for (uint32_t level = 0; level < n_levels; level++)
+        arriving[level] = 0.0;
+    for (size_t i = 0; i < (size_t)n_classes * n_levels; i++)
+        arriving[i % n_levels] += fmax(after[i] - before[i], 0.0);
+}
+
 double tier_move_s(const struct tier *from, const struct tier *to, const struct tier_use *use,
                    double bytes, double move_bytes_per_s)
 {

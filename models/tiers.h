@@ -82,6 +82,24 @@ struct tier_data {
 ty_status tier_shares(const struct tier *levels, uint32_t n, const struct tier_data *data,
                       const struct ty_allocator *allocator, double *shares);
 
+/* Hot and cold data: classes in order of falling reads per byte fill the levels in order, the best
+ * placement there is when levels differ in speed only. placed [n_classes][n_levels] bytes; shares
+ * [n_levels] of the reads. returns TY_OK; TY_ERR_INPUT when the order is not kept; TY_ERR_RANGE;
+ * TY_ERR_INFEASIBLE when the levels do not hold it all. */
+struct tier_class {
+    double bytes, reads_per_s; /* > 0; >= 0 */
+};
+struct tier_placement {
+    const struct tier *levels;
+    uint32_t n_levels, n_classes;
+    const struct tier_class *classes; /* [n_classes] */
+    double nodes;                     /* a level that is not shared holds this many capacities */
+};
+ty_status tier_place(const struct tier_placement *placement, double *placed, double *shares);
+/* Bytes that arrive on each level when one placement becomes another; arriving [n_levels]. */
+void tier_arriving(const double *before, const double *after, uint32_t n_classes, uint32_t n_levels,
+                   double *arriving);
+
 /* Time to move bytes from one tier to another with a bandwidth of its own for the migration
  * (of one node; INFINITY: as fast as the tiers). use->write is not read. */
 double tier_move_s(const struct tier *from, const struct tier *to, const struct tier_use *use,

@@ -263,6 +263,32 @@ static void stack(void)
     near(tier_move_s(&levels[2], &levels[1], &use, 600e9, 0.5e9), 300, 1e-12, "throttled");
 }
 
+/* 2 nodes with 100 GB of NVMe each over a file system; 150 GB read 30 times a second, 250 GB 10
+ * times, 600 GB never: NVMe takes the first and 50 GB of the second, 30 + 2 of 40 reads. */
+static void hot_and_cold(void)
+{
+    struct tier levels[2] = {fast_tier(), fast_tier()};
+    levels[0].capacity_bytes = 100e9;
+    levels[1].shared = true;
+    struct tier_class classes[] = {{150e9, 30}, {250e9, 10}, {600e9, 0}};
+    const struct tier_placement placement = {levels, 2, 3, classes, 2};
+    double placed[6], shares[2], arriving[2];
+    ok(tier_place(&placement, placed, shares) == TY_OK, "placed");
+    ok(placed[0] == 150e9 && placed[2] == 50e9 && placed[3] == 200e9 && placed[5] == 600e9,
+       "the hottest on the fastest level");
+    near(shares[0], 0.8, 1e-12, "NVMe serves 32 of 40 reads");
+    near(shares[1], 0.2, 1e-12, "the file system the rest");
+    const double before[6] = {0, 150e9, 200e9, 50e9, 0, 600e9};
+    tier_arriving(before, placed, 3, 2, arriving);
+    ok(arriving[0] == 150e9 && arriving[1] == 150e9, "150 GB move up, 150 GB down");
+    levels[1].capacity_bytes = 700e9;
+    ok(tier_place(&placement, placed, shares) == TY_ERR_INFEASIBLE, "100 GB too many");
+    classes[2].reads_per_s = 1000;
+    ok(tier_place(&placement, placed, shares) == TY_ERR_INPUT, "hottest first");
+    classes[2].bytes = (double)NAN;
+    ok(tier_place(&placement, placed, shares) == TY_ERR_RANGE, "NAN bytes");
+}
+
 static void divide(void)
 {
     const double demand[] = {1, 8, 3, 20};
@@ -355,6 +381,7 @@ int main(void)
     tiers();
     object_store();
     stack();
+    hot_and_cold();
     divide();
     queue_without_jitter();
     queue_with_jitter();

@@ -3,31 +3,8 @@
  * for every n until it succeeds. Each failure must be reported, and all memory given back. */
 #include "sim/engine.h"
 #include "sim/queue.h"
+#include "tests/failing.h"
 #include "tests/tap.h"
-
-struct failing {
-    uint64_t n_left; /* allocations until the one that fails */
-    bool failed;
-    size_t held_bytes;
-};
-
-static void *failing_alloc(void *user, size_t bytes)
-{
-    struct failing *failing = user;
-    if (failing->n_left-- == 0) {
-        failing->failed = true;
-        return NULL;
-    }
-    failing->held_bytes += bytes;
-    return malloc(bytes);
-}
-
-static void failing_release(void *user, void *block, size_t bytes)
-{
-    struct failing *failing = user;
-    failing->held_bytes -= bytes;
-    free(block);
-}
 
 /* Layers on 20 devices, each followed by a flow to the next device: more parallelism, links and
  * caps than any array's first capacity. */
