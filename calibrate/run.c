@@ -396,7 +396,10 @@ ty_status run_from_row(const struct run_table *table, uint64_t index, struct ty_
             ty_profile_load(table->profile, out->row.stack, &out->cluster, &out->profile, error);
     if (status == TY_OK)
         status = read_plan(&facts, out, error);
-    if (status == TY_OK)
-        run_mend(out);
-    return status;
+    if (status != TY_OK)
+        return status;
+    run_mend(out);
+    if (strcmp(facts_text(&facts, "recompute"), "where needed") == 0)
+        run_recompute_where_needed(out);
+    return TY_OK;
 }
