@@ -2,7 +2,7 @@
 # trainyard: one Makefile, out of tree. `make help` lists the targets.
 #
 #   libtrainyard        sim + models + search: libc, libm, threads
-#   libtrainyard-tools  models/spec + calibrate + reports: cJSON, SQLite
+#   libtrainyard-tools  models/spec + calibrate + reports: cJSON, SQLite, expat
 #   trainyard           cli
 
 B ?= build
@@ -56,7 +56,7 @@ BENCHES = $(patsubst tests/bench/%.c,$(B)/bench/%,$(BENCH_SRC))
 FUZZERS = $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
 
 CORE_LIBS = -lm -lpthread
-TOOLS_LIBS = -lcjson -lsqlite3 $(CORE_LIBS)
+TOOLS_LIBS = -lcjson -lsqlite3 -lexpat $(CORE_LIBS)
 
 CORE_A = $(B)/libtrainyard.a
 TOOLS_A = $(B)/libtrainyard-tools.a
@@ -64,7 +64,7 @@ CORE_SO = $(B)/libtrainyard.so.$(SOVERSION)
 TOOLS_SO = $(B)/libtrainyard-tools.so.$(SOVERSION)
 LIBRARIES = $(CORE_A) $(TOOLS_A) $(B)/libtrainyard.so $(B)/libtrainyard-tools.so
 MAN = $(patsubst %,$(B)/man/trainyard-%.1,$(COMMANDS)) $(B)/man/trainyard.1
-COMMANDS = predict sweep report show list validate calibrate help version
+COMMANDS = predict sweep report show list validate calibrate detect help version
 
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -102,7 +102,7 @@ $(B)/obj/%.o: %.c | $(B)/needs.ok
 $(B)/obj/cli/cmd_version.o: Makefile VERSION
 $(B)/obj/cli/cmd_version.o: ALL_CFLAGS += -DTY_BUILD_FLAGS='"$(CFLAGS) $(SANITIZE)"' \
     -DTY_BUILD_LIBRARIES='"cJSON $(shell pkg-config --modversion libcjson), SQLite \
-$(shell pkg-config --modversion sqlite3)"'
+$(shell pkg-config --modversion sqlite3), expat $(shell pkg-config --modversion expat)"'
 
 # The data files travel inside the tools library: no path to look up, nothing to lose.
 $(B)/builtin.c: tools/embed.sh $(DATA) $(B)/data.list
@@ -236,7 +236,7 @@ Name: trainyard-tools
 Description: Specification files, results database and reports of trainyard
 Version: $(VERSION)
 Requires: trainyard
-Requires.private: sqlite3 libcjson
+Requires.private: sqlite3 libcjson expat
 Libs: -L$${libdir} -ltrainyard-tools
 Cflags: -I$${includedir}
 endef
@@ -251,7 +251,7 @@ D = $(DESTDIR)
 # What make install writes, and all that make uninstall has to remove.
 INSTALLED = $(bindir)/trainyard \
     $(addprefix $(libdir)/,$(notdir $(LIBRARIES) $(CORE_SO) $(TOOLS_SO))) \
-    $(includedir)/trainyard.h $(includedir)/trainyard_pool.h $(includedir)/trainyard_tools.h \
+    $(includedir)/trainyard.h $(includedir)/trainyard_tools.h \
     $(pkgconfigdir)/trainyard.pc $(pkgconfigdir)/trainyard-tools.pc \
     $(addprefix $(mandir)/man1/,$(notdir $(MAN))) \
     $(patsubst data/%,$(datadir)/%,$(DATA)) \
@@ -267,8 +267,7 @@ install: all man
 	install -m 755 $(CORE_SO) $(TOOLS_SO) $(D)$(libdir)
 	ln -sf $(notdir $(CORE_SO)) $(D)$(libdir)/libtrainyard.so
 	ln -sf $(notdir $(TOOLS_SO)) $(D)$(libdir)/libtrainyard-tools.so
-	install -m 644 include/trainyard.h include/trainyard_pool.h include/trainyard_tools.h \
-	    $(D)$(includedir)
+	install -m 644 include/trainyard.h include/trainyard_tools.h $(D)$(includedir)
 	install -m 644 $(B)/trainyard.pc $(B)/trainyard-tools.pc $(D)$(pkgconfigdir)
 	install -m 644 $(MAN) $(D)$(mandir)/man1
 	set -e; for f in $(patsubst data/%,%,$(DATA)); do \

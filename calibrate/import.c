@@ -88,7 +88,7 @@ static ty_status read_stream(FILE *file, struct import_file *out, struct ty_erro
     return error_set(error, TY_ERR_NOMEM, out->path, "no memory to read it");
 }
 
-static ty_status read_file(struct import_file *out, struct ty_error *error)
+ty_status import_read_file(struct import_file *out, struct ty_error *error)
 {
     FILE *file = fopen(out->path, "rb");
     if (!file)
@@ -135,7 +135,7 @@ ty_status ty_import_file(const char *path, struct ty_import *out, struct ty_erro
 {
     struct import_file file = {.path = path};
     struct ty_import import = {0};
-    ty_status status = read_file(&file, error);
+    ty_status status = import_read_file(&file, error);
     if (status == TY_OK)
         status = read_records(&file, &import, error);
     free(file.text);

@@ -31,6 +31,10 @@ struct import_format {
 
 extern const struct import_format import_formats[]; /* ended by name NULL */
 
+/* Reads file->path whole and brings it to UTF-8; free file->text even on failure. returns TY_OK,
+ * TY_ERR_IO, TY_ERR_INPUT, TY_ERR_NOMEM. */
+ty_status import_read_file(struct import_file *file, struct ty_error *error);
+
 /* Adds the finished object of a writer as one line of JSON, and its text. usable: it holds what a
  * calibration needs. returns TY_OK or TY_ERR_NOMEM. */
 ty_status import_add(struct ty_import *import, struct json_writer *json, const char *text,

@@ -26,7 +26,7 @@ struct cli_setting {
 
 struct cli_args {
     const struct cli_command *command;
-    const char *model, *cluster, *profile, *stack, *plan, *flops, *rung, *db, *out, *runs;
+    const char *model, *cluster, *profile, *stack, *plan, *flops, *rung, *db, *out, *runs, *gpu;
     bool json, quiet, all, overall, tight, exhaustive, measured, help, man;
     uint32_t top, jobs, worst;
     uint64_t seed;
@@ -50,7 +50,8 @@ enum cli_command_bit {
     CLI_VERSION = 64,
     CLI_VALIDATE = 128,
     CLI_CALIBRATE = 256,
-    CLI_ANY = 511,
+    CLI_DETECT = 512,
+    CLI_ANY = 1023,
     CLI_TAKES_PLAN = CLI_PREDICT | CLI_SWEEP | CLI_SHOW
 };
 
@@ -173,6 +174,7 @@ int cmd_sweep(struct cli_args *args);
 int cmd_report(struct cli_args *args);
 int cmd_validate(struct cli_args *args);
 int cmd_calibrate(struct cli_args *args);
+int cmd_detect(struct cli_args *args);
 int cmd_show(struct cli_args *args);
 int cli_show_run(const struct cli_args *args, const char *id, struct ty_error *error);
 int cmd_list(struct cli_args *args);

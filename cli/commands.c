@@ -37,6 +37,14 @@ const struct cli_command cli_commands[] = {
      "that to a file.\n"
      "A file without anything usable is reported with the reason; the exit status is 2 when no "
      "file had anything."},
+    {"detect", "[FILE...]", "a cluster file from what is there", CLI_DETECT, CLI_MAX_WORDS,
+     cmd_detect,
+     "Without files: this machine, from /sys, /proc and nvidia-smi. With files: dumps of NCCL, "
+     "nvidia-smi, rocm-smi, hwloc, Slurm, Kubernetes, ibnetdiscover and lldpctl in any mixture "
+     "(docs/detect.md lists the commands); a folder is a copy of /sys and /proc.\n"
+     "Prints every value with the place it was read at, what contradicts it, and what is missing "
+     "and how to get it; with --json, the cluster file, which also keeps all that. The exit status "
+     "is 2 when no source names the GPU; --gpu gives it."},
     {"show", "model|cluster|gpu|plan|profile|run [NAME|FILE]",
      "an input as trainyard understands it", CLI_SHOW, 2, cmd_show,
      "Prints every field with its unit; with --json, a file that trainyard reads back. show model "
@@ -77,6 +85,9 @@ const struct cli_option cli_options[] = {
     {"out", 'o', CLI_TEXT, TO(out), "FOLDER", CLI_VALIDATE,
      "folder for a plot of predicted against measured time"},
     {"out", 'o', CLI_TEXT, TO(out), "FILE", CLI_CALIBRATE, "JSON lines are written here"},
+    {"out", 'o', CLI_TEXT, TO(out), "FILE", CLI_DETECT, "the cluster file is written here"},
+    {"gpu", 0, CLI_TEXT, TO(gpu), "NAME|FILE", CLI_DETECT,
+     "the GPU, where no file names it or several are there"},
     {"runs", 0, CLI_TEXT, TO(runs), "FILE", CLI_VALIDATE | CLI_SHOW, "CSV table of measured runs"},
     {"worst", 0, CLI_U32, TO(worst), "N", CLI_VALIDATE, "rows with the largest errors to list"},
     {"measured", 0, CLI_SWITCH, TO(measured), NULL, CLI_PREDICT,
@@ -94,7 +105,7 @@ const struct cli_option cli_options[] = {
     {"jobs", 'j', CLI_U32, TO(jobs), "T", CLI_SWEEP | CLI_VALIDATE,
      "worker threads; default: processors"},
     {"json", 0, CLI_SWITCH, TO(json), NULL,
-     CLI_PREDICT | CLI_SWEEP | CLI_SHOW | CLI_LIST | CLI_VALIDATE | CLI_CALIBRATE,
+     CLI_PREDICT | CLI_SWEEP | CLI_SHOW | CLI_LIST | CLI_VALIDATE | CLI_CALIBRATE | CLI_DETECT,
      "JSON instead of text"},
     {"man", 0, CLI_SWITCH, TO(man), NULL, CLI_HELP, "manual page in mdoc form"},
     {"quiet", 'q', CLI_SWITCH, TO(quiet), NULL, CLI_ANY, "no progress bar, no warnings"},

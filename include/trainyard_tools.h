@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Public header of libtrainyard-tools: specification files, built-in data, results database,
- * reports. It needs cJSON, SQLite and GSL and is therefore distributed under GPL-3 as a whole;
- * programs that only predict link libtrainyard (MIT) and trainyard.h alone.
+ * reports. It needs cJSON, SQLite, expat and GSL and is therefore distributed under GPL-3 as a
+ * whole; programs that only predict link libtrainyard (MIT) and trainyard.h alone.
  */
 #ifndef TRAINYARD_TOOLS_H
 #define TRAINYARD_TOOLS_H
@@ -234,6 +234,49 @@ struct ty_import {
 TY_API TY_MUST_CHECK ty_status ty_import_file(const char *path, struct ty_import *out,
                                               struct ty_error *error);
 TY_API void ty_import_free(struct ty_import *import);
+
+/* ---- detection of a cluster --------------------------------------------------------------- */
+
+/* How far a value can be trusted. */
+enum ty_trust {
+    TY_TRUST_HINT,   /* free text of an administrator: a feature named "ib400" */
+    TY_TRUST_RULE,   /* follows from something else that was read */
+    TY_TRUST_STATED, /* configured: a scheduler's tables, labels, static topology files */
+    TY_TRUST_READ    /* reported by the device, its driver or the kernel */
+};
+enum ty_remark {
+    TY_REMARK_CONTRADICTION, /* two sources differ; the more trusted one was taken */
+    TY_REMARK_GAP,           /* not found; the text says how to get it */
+    TY_REMARK_NOTE           /* assumed or left out */
+};
+
+/* A value that was read: field of the cluster form, value with unit, FILE:LINE. */
+struct ty_found {
+    char field[32], value[96], place[320];
+    int trust;   /* enum ty_trust */
+    bool chosen; /* it is in the cluster */
+};
+struct ty_remark_text {
+    int kind; /* enum ty_remark */
+    char text[512];
+};
+struct ty_detection {
+    uint32_t n_found, n_remarks;
+    struct ty_found *found;
+    struct ty_remark_text *remarks;
+    bool complete; /* the GPU is known: json is a cluster file */
+    struct ty_cluster cluster;
+    char *json; /* cluster file; keys "_found", "_contradictions", "_gaps", "_notes" are remarks */
+};
+/* A cluster from dumps (docs/detect.md lists them), merged; a folder is a copy of /sys and /proc.
+ * n = 0: this machine, with nvidia-smi where there is one. gpu: a built-in name or a GPU file,
+ * chooses among several or stands in where no dump names it; may be NULL. Free with
+ * ty_detection_free. returns TY_OK, TY_ERR_IO, TY_ERR_INPUT (error names file and line),
+ * TY_ERR_NOMEM, TY_ERR_LIMIT. Never crashes on any bytes; time linear in the size. */
+TY_API TY_MUST_CHECK ty_status ty_detect(const char *const *paths, uint32_t n, const char *gpu,
+                                         struct ty_detection *out, struct ty_error *error);
+TY_API void ty_detection_free(struct ty_detection *detection);
+TY_API const char *ty_trust_name(enum ty_trust trust); /* "read", "stated", "rule", "hint" */
 
 /* JSON of a prediction (the keys of `predict --json`) or of a search (its best plans, predicted
  * once more, with the same keys); free with ty_text_free. NULL: out of memory, or a plan of the

@@ -271,6 +271,31 @@ is($status, 0, "and it does: @found");
 is($status, 3, 'nothing fits: status 3');
 like($said, qr/closest:\n  16 GPUs .* GiB missing/, 'the plans that come closest are named');
 
+# ---- detect ----------------------------------------------------------------------------------
+my $nodes = "$dir/nodes.txt";
+open my $dump, '>', $nodes or die;
+print $dump "NodeName=n[1-4] Gres=gpu:h200:8 State=IDLE\nNodeName=n5 Gres=gpu:h200:8 State=DOWN\n";
+close $dump;
+my ($detected, $table) = run('detect', $nodes, '--out', "$dir/found.json");
+is($detected, 0, 'detect: status 0');
+like($table, qr/^nodes +4 +stated +\Q$nodes\E \(4 machines\)$/m, 'a value, its trust, its place');
+like($table, qr/n5 \(down\)/, 'a machine left out is named');
+like($table, qr/^  power_limit: nvidia-smi/m, 'a gap says where to get the value');
+is((run('predict', qw(--model llama3-8b --gpus 32 --gbs 32 --cluster), "$dir/found.json"))[0], 0,
+    'predict takes the cluster');
+is(decode_json((run('detect', $nodes, '--json'))[1])->{gpu}, 'h200-sxm', 'detect --json: the file');
+open $dump, '>', $nodes or die;
+print $dump "NodeName=n[1-4] Gres=gpu:8\n";
+close $dump;
+unlink "$dir/found.json";
+my ($unknown, undef, $why) = run('detect', $nodes, '--out', "$dir/found.json");
+is($unknown, 2, 'no GPU named: status 2');
+like($why, qr/--gpu NAME/, '... which says what to give');
+ok(!-e "$dir/found.json", '... and writes no file');
+is((run('detect', $nodes, '--gpu', 'h100-sxm'))[0], 0, '--gpu gives it');
+refused('detect of a missing file', 1, qr/nosuch/, 'detect', "$dir/nosuch");
+refused('detect of a plan', 2, qr/JSON that names no machines/, 'detect', $file);
+
 # ---- output that cannot be written -----------------------------------------------------------
 is(system("$trainyard list models >/dev/full 2>/dev/null") >> 8, 1, 'full disk: status 1');
 is(system("$trainyard list models >&- 2>/dev/null") >> 8, 1, 'closed output: status 1');
