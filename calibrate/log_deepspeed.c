@@ -23,11 +23,11 @@ static bool take_engine(struct log *log, const struct log_line *line)
     if (log_number_after(line->text, "] step=", &number) && strstr(line->text, "skipped=")) {
         sample.iteration = number.value;
     } else if (strstr(line->text, "SamplesPerSec=")) {
-        const char *count = strstr(line->text, "[timer.py");
-        count = count ? strstr(count, "] ") : NULL;
-        if (log_number_after(line->text, "global_step=", &number))
-            sample.iteration = number.value;
-        else if (count && (count = strchr(count, '/')) && log_number(count + 1, &number))
+        const char *count = strstr(line->text, ", SamplesPerSec="); /* "0/40, SamplesPerSec=" */
+        while (count && count > line->text && isdigit((unsigned char)count[-1]))
+            count--;
+        if (log_number_after(line->text, "global_step=", &number) ||
+            (count && log_number(count, &number)))
             sample.iteration = number.value;
         if (log_number_after(line->text, "SamplesPerSec=", &number))
             sample.samples_per_s = number.value;
@@ -132,30 +132,42 @@ static bool read_bar(const char *text, const char *open, struct bar *out)
     return memchr(open, '<', strlen(open)) != NULL;
 }
 
-/* NeMo 1 adds fields: global_step, consumed_samples and, from 2023-07, the step time itself. */
+/* NeMo 1 from 2023-07 prints the step time itself behind its bar; global_step has three digits, so
+ * that from 1000 on the count of the bar stands for it. */
+static bool take_nemo_bar(struct log *log, const struct log_line *line, const struct bar *bar)
+{
+    struct log_number seconds, step;
+    if (!log_number_after(line->text, "train_step_timing in s=", &seconds))
+        return false;
+    struct log_sample sample = log_sample_none(line);
+    sample.step_s = seconds.value;
+    sample.iteration = bar ? bar->done : (double)NAN;
+    if (log_number_after(line->text, "global_step=", &step) && (step.half < 1.0 || !bar))
+        sample.iteration = step.value;
+    log_framework_seen(log, "nemo", 5, 1);
+    log_add(log, &sample);
+    return true;
+}
+
 static bool take_bar(struct log *log, const struct log_line *line)
 {
     const char *open = strstr(line->text, " [");
     struct log_number number;
     struct bar bar;
-    if (!open || !read_bar(line->text, open, &bar) || is_other_work(line->text, open))
+    const bool is_bar = open && read_bar(line->text, open, &bar);
+    if (take_nemo_bar(log, line, is_bar ? &bar : NULL))
+        return true;
+    if (!is_bar || is_other_work(line->text, open))
         return false;
     struct log_sample sample = log_sample_none(line);
     sample.iteration = bar.done;
     sample.bar_total = bar.total;
-    const bool nemo = strstr(open, "consumed_samples=") != NULL;
-    log_framework_seen(log, nemo ? "nemo" : "progress-bar", 1, 1);
-    if (log_number_after(open, "train_step_timing in s=", &number)) {
-        sample.step_s = number.value;
-        if (log_number_after(open, "global_step=", &number))
-            sample.iteration = number.value;
-        log_add(log, &sample);
-        return true;
-    }
     sample.step_s = bar.step_s;
     sample.average = true;
-    if (log_number_after(open, "consumed_samples=", &number) && bar.done > 0.0)
+    const bool nemo = log_number_after(open, "consumed_samples=", &number);
+    if (nemo && bar.done > 0.0)
         sample.gbs = number.value / bar.done; /* three digits: rounded when the run is judged */
+    log_framework_seen(log, nemo ? "nemo" : "progress-bar", 1, 1);
     if (isfinite(bar.step_s))
         log_add_spare(log, &sample);
     return true;

@@ -50,32 +50,25 @@ static const struct {
     {"globalnumgpus", LOG_GPUS},
     {"tensormodelparallelsize", LOG_TP},
     {"tensorparalleldegree", LOG_TP},
-    {"parallelismtensorparalleldegree", LOG_TP},
     {"pipelinemodelparallelsize", LOG_PP},
     {"pipelineparalleldegree", LOG_PP},
-    {"parallelismpipelineparalleldegree", LOG_PP},
     {"pipeparallelsize", LOG_PP},
     {"virtualpipelinemodelparallelsize", LOG_VPP},
     {"contextparallelsize", LOG_CP},
     {"contextparalleldegree", LOG_CP},
-    {"parallelismcontextparalleldegree", LOG_CP},
     {"expertmodelparallelsize", LOG_EP},
     {"expertparalleldegree", LOG_EP},
-    {"parallelismexpertparalleldegree", LOG_EP},
     {"experttensorparallelsize", LOG_ETP},
     {"microbatchsize", LOG_MBS},
     {"trainmicrobatchsizepergpu", LOG_MBS},
     {"localbatchsize", LOG_MBS},
-    {"traininglocalbatchsize", LOG_MBS},
     {"batchsize", LOG_MBS}, /* torchtitan before 2025-05: per data-parallel rank */
     {"batchsizepergpu", LOG_MBS},
     {"microbsz", LOG_MBS},
     {"globalbatchsize", LOG_GBS},
-    {"trainingglobalbatchsize", LOG_GBS},
     {"trainbatchsize", LOG_GBS},
     {"seqlength", LOG_SEQ},
     {"seqlen", LOG_SEQ},
-    {"trainingseqlen", LOG_SEQ},
     {"dataparallelsize", LOG_DP},
     {"modelparallelsize", LOG_TP}, /* GPT-NeoX; the flops profiler means tp * pp, see below */
     {"micronum", LOG_N_MICRO},
@@ -83,6 +76,7 @@ static const struct {
     {"numnodes", LOG_NODES},
     {"numgpuspernode", LOG_GPUS_PER_NODE},
     {"nprocpernode", LOG_GPUS_PER_NODE},
+    {"devices", LOG_GPUS_PER_NODE},
     {"numlayers", LOG_LAYERS},
     {"numlayer", LOG_LAYERS},
     {"hiddensize", LOG_HIDDEN},
@@ -160,8 +154,7 @@ static void take_sharding(struct log_facts *facts, const char *label, const char
 {
     static const char *const names[] = {"none", "zero1", "zero2", "zero3"};
     const bool engine_off = strcmp(facts->word[LOG_ENGINE], "off") == 0;
-    const char *stage = strstr(value, "'stage': "); /* GPT-NeoX */
-    stage = stage ? stage + 9 : value;
+    const char *stage = value + (strncmp(value, "{'stage': ", 10) == 0 ? 10 : 0); /* GPT-NeoX */
     if (strcmp(label, "usedistributedoptimizer") == 0) {
         if (truth(value) == 1 && !*facts->word[LOG_SHARDING])
             set_word(facts, LOG_SHARDING, "zero1");
@@ -272,11 +265,10 @@ static bool take_word_key(struct log_facts *facts, const char *label, const char
                 {"usedistributedoptimizer", SHARDING, LOG_SHARDING},
                 {"checkpointactivations", RECOMPUTE, LOG_RECOMPUTE},
                 {"recomputegranularity", RECOMPUTE, LOG_RECOMPUTE},
-                {"activationcheckpointmode", RECOMPUTE, LOG_RECOMPUTE},
+                {"activationscheckpointgranularity", RECOMPUTE, LOG_RECOMPUTE},
                 {"mode", RECOMPUTE, LOG_RECOMPUTE},
                 {"sequenceparallel", SWITCH, LOG_SP},
                 {"compile", SWITCH, LOG_COMPILE},
-                {"trainingcompile", SWITCH, LOG_COMPILE},
                 {"swiglu", SWITCH, LOG_GATED},
                 {"groupqueryattention", SWITCH, LOG_GQA},
                 {"deepspeed", SWITCH, LOG_ENGINE}};
@@ -299,6 +291,12 @@ static bool take_word_key(struct log_facts *facts, const char *label, const char
 bool log_fact_take(struct log_facts *facts, const char *key, size_t length, const char *value)
 {
     char label[64];
+    for (size_t i = length; i > 0; i--) /* "model.num_layers", "parallelism.tensor_..": the end */
+        if (key[i - 1] == '.') {
+            key += i;
+            length -= i;
+            break;
+        }
     log_label(key, length, label, sizeof label);
     if (!*label || take_word_key(facts, label, value) || take_name(facts, label, value) ||
         take_overlap(facts, label, value))

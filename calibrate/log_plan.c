@@ -36,22 +36,21 @@ static bool take_dotted(struct log *log, const char *text)
     return key < end && log_fact_take(log_facts_now(log), key, (size_t)(end - key), value);
 }
 
-/* " --micro-batch-size 4 --fp16 --model.flavor=8B": every flag of the line. */
+/* Words of a command line: "--micro-batch-size 4", "--fp16", "--model.flavor=8B", and overrides
+ * "model.num_layers=40". */
 static bool take_flags(struct log *log, const char *text)
 {
     bool any = false;
-    for (const char *at = strstr(text, "--"); at; at = strstr(at, "--")) {
-        const bool starts_word = at == text || at[-1] == ' ';
-        at += 2;
-        const char *end = at;
-        while (is_key_char(*end) || *end == '.')
-            end++;
-        if (!starts_word || end == at || *at == '-')
-            continue;
-        const char *value = end + (*end == '=');
+    for (const char *word = text; *word; word += strspn(word, " ")) {
+        const size_t length = strcspn(word, " ");
+        const size_t key = strcspn(word, " =");
+        const bool flag = strncmp(word, "--", 2) == 0 && isalpha((unsigned char)word[2]);
+        const bool override = word[key] == '=' && memchr(word, '.', key);
+        const char *value = word + key + (word[key] == '=');
         value += strspn(value, " ");
-        any |= log_fact_take(log_facts_now(log), at, (size_t)(end - at), value);
-        at = end;
+        if (flag || override)
+            any |= log_fact_take(log_facts_now(log), word, key, value);
+        word += length;
     }
     return any;
 }

@@ -169,7 +169,8 @@ static void print_facts(const struct log_facts *facts, char *out, size_t bytes)
     for (int i = LOG_PRECISION; i <= LOG_SHARDING; i++)
         if (*facts->word[i])
             text_append(out, bytes, "%s%s  ", words[i], facts->word[i]);
-    text_append(out, bytes, strlen(out) == before ? "nothing printed\n" : "\n");
+    text_append(out, bytes, "%s%s\n", strlen(out) == before ? "nothing printed" : "",
+                strchr(out + before, '*') ? "(*: by division)" : "");
     text_append(out, bytes, "  missing  ");
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
         if (!log_fact_known(facts, needed[i]))

@@ -181,6 +181,36 @@ static void mend_switches(struct ty_run *run)
     }
 }
 
+/* ---- recompute ------------------------------------------------------------------------------ */
+
+static bool fits(const struct ty_run *run)
+{
+    ty_predictor *predictor;
+    struct ty_prediction answer = {.feasible = true};
+    if (ty_predictor_create(&run->model, &run->cluster, &run->profile, NULL, &predictor, NULL) !=
+        TY_OK)
+        return true; /* refused elsewhere */
+    const struct ty_options options = {.rung = TY_RUNG_BOUND};
+    if (ty_predictor_run(predictor, &run->plan, &options, &answer, NULL) != TY_OK)
+        answer.feasible = true;
+    ty_predictor_destroy(predictor);
+    return answer.feasible;
+}
+
+/* Runs of XLA that cannot have kept all activations repeat 0.6 of the forward pass. Source:
+ * ACCURACY 1.9. */
+#define XLA_RECOMPUTED_SHARE 0.6
+
+void run_recompute_where_needed(struct ty_run *run)
+{
+    struct ty_plan *plan = &run->plan;
+    if (!plan->pp || fits(run))
+        return;
+    plan->recompute = TY_RECOMPUTE_FULL;
+    plan->recompute_layers = (uint32_t)ceil(XLA_RECOMPUTED_SHARE * run->model.n_layers / plan->pp);
+    run_assume(&run->row, "recompute -> full:%u", plan->recompute_layers);
+}
+
 void run_mend(struct ty_run *run)
 {
     struct ty_plan *plan = &run->plan;

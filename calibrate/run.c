@@ -288,6 +288,16 @@ static void copy_fact(const struct facts *facts, const char *name, char *out, si
     text_format(out, bytes, "%s", facts_text(facts, name));
 }
 
+/* The step time as printed, or from the tokens/s of a GPU. */
+static double measured_step_s(const struct facts *facts)
+{
+    const double step_s = facts_number(facts, "step_time_s");
+    if (step_s > 0.0)
+        return step_s;
+    return facts_number(facts, "gbs") * facts_number(facts, "seq_len") /
+           (facts_number(facts, "tokens_per_s_per_gpu") * facts_number(facts, "gpus"));
+}
+
 /* Runs that differ in their layout only. */
 static void name_sweep(const struct facts *facts, struct ty_run_row *row)
 {
@@ -316,7 +326,7 @@ static void read_names(const struct facts *facts, struct ty_run_row *row)
     copy_fact(facts, "fabric", row->fabric, sizeof row->fabric);
     copy_fact(facts, "kind", row->kind, sizeof row->kind);
     text_format(row->family, sizeof row->family, "%s/%s", facts_text(facts, "family"), row->kind);
-    row->measured_s = facts_number(facts, "step_time_s");
+    row->measured_s = measured_step_s(facts);
     row->measured_mem_bytes = facts_number(facts, "mem_gb") * 1073741824.0;
     row->noisy_source = *facts_text(facts, "noisy_source") != '\0';
     row->noisy = row->noisy_source || *facts_text(facts, "flags") ||
@@ -396,7 +406,10 @@ ty_status run_from_row(const struct run_table *table, uint64_t index, struct ty_
             ty_profile_load(table->profile, out->row.stack, &out->cluster, &out->profile, error);
     if (status == TY_OK)
         status = read_plan(&facts, out, error);
-    if (status == TY_OK)
-        run_mend(out);
-    return status;
+    if (status != TY_OK)
+        return status;
+    run_mend(out);
+    if (strcmp(facts_text(&facts, "recompute"), "where needed") == 0)
+        run_recompute_where_needed(out);
+    return TY_OK;
 }

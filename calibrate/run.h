@@ -30,6 +30,8 @@ ty_status run_from_row(const struct run_table *table, uint64_t index, struct ty_
 /* Changes what the predictor would refuse although the run took place; each change is a line of
  * row.assumed. */
 void run_mend(struct ty_run *run);
+/* Full recompute of a part of the layers for a run that does not fit without. */
+void run_recompute_where_needed(struct ty_run *run);
 /* Adds one assumption: a column that was filled, a value that was mended. */
 __attribute__((format(printf, 2, 3))) void run_assume(struct ty_run_row *row, const char *format,
                                                       ...);

@@ -111,7 +111,7 @@ static void experts(void)
                  bf16_bytes = 4096.0 * 8 * 7168 * 2;
     near(fp8_bytes, 242.22e6, 1e-4, "UT-1.18 naive dispatch");
     plain(1e15);                              /* only the NIC counts */
-    setting.profile.nic_ratio = 1.0 / 0.6373; /* the all-to-all reaches 50 GB/s */
+    setting.profile.alltoall_nic_ratio = 1.0; /* the all-to-all reaches 50 GB/s */
     struct collective dispatch = of(COLLECTIVE_ALL_TO_ALL, fp8_bytes, shape(64, 8, 50e9));
     dispatch.remote_copies = fmin(collective_distinct_ratio(8, 8), 4.0 / 8.0);
     near(dispatch.remote_copies * fp8_bytes, 121.11e6, 1e-4, "UT-1.18 dispatched");

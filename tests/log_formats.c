@@ -275,6 +275,24 @@ static void test_nemo(void)
     number(&import, "step_time_s.median", 9.1, 1e-12);
     absent(&import, "flags.average");
     ty_import_free(&import);
+    /* three digits of global_step: the bar counts; a bar without a total has its step time too */
+    read_log("NeMo 1, long run",
+             "   trainer.num_nodes=2 trainer.devices=8 model.num_layers=40 \\\n"
+             "   model.micro_batch_size=1 model.tensor_model_parallel_size=4 \\\n"
+             "Epoch 0: :   0%|  | 2000/9000 [1:03:17<3:00:58, reduced_train_loss=2.6, "
+             "global_step=2e+3, consumed_samples=1.28e+6, train_step_timing in s=1.90]\n"
+             "Epoch 0: :   0%|  | 2001/9000 [1:03:19<3:00:58, reduced_train_loss=2.6, "
+             "global_step=2e+3, consumed_samples=1.28e+6, train_step_timing in s=2.00]\n"
+             "Epoch 0: :   0%|  | 2002/9000 [1:03:21<3:00:58, reduced_train_loss=2.6, "
+             "global_step=2e+3, consumed_samples=1.28e+6, train_step_timing in s=2.10]\n",
+             &import);
+    ok(import.n_records == 1, "one run");
+    number(&import, "lines.kept", 3, 0);
+    number(&import, "step_time_s.median", 2.0, 1e-12);
+    number(&import, "plan.gpus", 16, 0);
+    number(&import, "plan.tp", 4, 0);
+    number(&import, "model.layers", 40, 0);
+    ty_import_free(&import);
 }
 
 static void test_trainers(void)
@@ -304,6 +322,13 @@ static void test_trainers(void)
     number(&import, "plan.mbs", 4, 0);
     number(&import, "plan.gbs", 64, 0);
     number(&import, "layout.dp", 8, 0); /* 64 / (4 * 2) */
+    ty_import_free(&import);
+    read_log("DeepSpeed of 2020",
+             "[INFO 2020-06-08 05:26:19] 0/2650, SamplesPerSec=13.19\n"
+             "[INFO 2020-06-08 05:26:34] 0/2700, SamplesPerSec=13.20\n"
+             "[INFO 2020-06-08 05:26:49] 0/2750, SamplesPerSec=13.20\n",
+             &import);
+    number(&import, "step_time_s.median", 0.3, 1e-12); /* 15 s over 50 */
     ty_import_free(&import);
     read_log("DeepSpeed pipeline engine",
              "steps: 10 loss: 10.8 iter time (s): 1.500 samples/sec: 42.667\n"

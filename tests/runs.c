@@ -188,6 +188,10 @@ static void short_table(void)
     same_text(run.cluster.name, "dgx-h200", "the cluster of the table");
     same_text(run.row.stack, "fsdp", "the stack of the table");
     ok(run.row.measured_s == 1.5 && run.row.source[0] == 'm', "what was measured, and by whom");
+    ok(write_table("id,model,cluster,gpus,tp,pp,gbs,seq_len,tokens_per_s_per_gpu\n"
+                   "mine-1,llama3-8b,dgx-h200,16,1,1,32,8192,8192\n") &&
+           ty_run_load(path, "mine-1", &run, &error) == TY_OK && run.row.measured_s == 2.0,
+       "tokens/s of a GPU in place of a step time: 32 * 8192/(8192 * 16)");
     ok(write_table("id,model,cluster,gpus,tp,pp,gbs,seq_len\nmine-1,/etc/passwd,dgx-h200,16,1,1,32,"
                    "8192\n") &&
            ty_run_load(path, "mine-1", &run, &error) == TY_ERR_INPUT,
