@@ -40,6 +40,7 @@ SCRIPTS := $(sort $(wildcard tests/*.t))
 # Sorted by name without its end: "h100-sxm" comes before "h100-sxm-96gb".
 DATA := $(addsuffix .json,$(sort $(basename $(wildcard data/gpus/*.json data/clusters/*.json \
           data/models/*.json data/profiles/*.json data/rules/*.json data/stacks/*.json \
+          data/fabrics/*.json \
           data/runs/fitted.json))))
 FORMATTED := $(wildcard $(addsuffix /*.[ch],include sim models models/spec search calibrate \
                                             reports cli tests tests/bench tests/fuzz))
@@ -68,7 +69,7 @@ COMMANDS = predict sweep report show list validate calibrate detect help version
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: FORCE all help check test test-long check-asan check-tsan check-valgrind fuzz bench golden man \
+.PHONY: FORCE all help check test test-long check-asan check-tsan check-valgrind fuzz bench golden fabrics man \
         format lint coverage install uninstall dist clean
 
 all: $(B)/trainyard $(LIBRARIES)
@@ -83,6 +84,7 @@ help:
 	@echo 'fuzz            each fuzzer for FUZZ_S seconds (default 60); needs clang'
 	@echo 'bench           benchmarks as TSV; BENCH=NAME runs one'
 	@echo 'golden          rewrites tests/golden/*.out and data/runs/accuracy.json from this build'
+	@echo 'fabrics         rewrites data/fabrics from data/micro/nccl'
 	@echo 'man             manual pages; format, lint: source style'
 	@echo 'install         to $$(DESTDIR)$$(PREFIX), PREFIX=$(PREFIX); uninstall removes all of it'
 	@echo 'dist, clean     source archive of HEAD; removes $(B)/'
@@ -170,6 +172,9 @@ check-tsan:
 	$(MAKE) B=$(B)-tsan CFLAGS='-O1 -g' SANITIZE=-fsanitize=thread check
 check-valgrind: all $(TESTS)
 	$(PROVE) --exec 'valgrind -q --leak-check=full --error-exitcode=99' $(TESTS)
+# data/fabrics out of data/micro/nccl.
+fabrics: $(B)/trainyard
+	$(B)/trainyard calibrate import --json data/micro/nccl/*.csv | perl tools/fabrics.pl data/fabrics
 golden: all
 	GOLDEN=1 B=$(B) sh tests/golden.t
 	GOLDEN=1 B=$(B) perl tests/validate.t

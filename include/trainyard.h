@@ -696,6 +696,67 @@ TY_API TY_MUST_CHECK ty_status ty_search_run(const struct ty_search *search,
                                              struct ty_search_result *out, struct ty_error *error);
 TY_API void ty_search_free(struct ty_search_result *result);
 
+/* ---- one collective -----------------------------------------------------------------------
+ * How long an all-reduce of so many bytes over so many GPUs takes, from measured tables of this and
+ * of similar machines; docs/comm.md says how. */
+
+enum ty_collective_op {
+    TY_ALL_REDUCE,
+    TY_ALL_GATHER,     /* size: the output */
+    TY_REDUCE_SCATTER, /* size: the input */
+    TY_ALL_TO_ALL,     /* size: what one rank sends */
+    TY_SEND_RECV,
+    TY_N_COLLECTIVES
+};
+/* "all_reduce"; "" for no operation. */
+TY_API const char *ty_collective_name(enum ty_collective_op op);
+
+/* Measured times of one operation on one group. */
+struct ty_collective_table {
+    enum ty_collective_op op;
+    uint32_t ranks, ranks_per_domain; /* ranks_per_domain 0: as the cluster hands out its GPUs */
+    const struct ty_cluster *cluster; /* where it was measured */
+    const char *source;
+    bool calculated; /* the times were calculated from printed bandwidths, or by another tool than
+                        nccl-tests: small sizes hold more overhead */
+    uint32_t n;
+    const double *size_bytes, *time_s; /* [n], rising sizes */
+};
+struct ty_collective_tables { /* belongs to the caller */
+    uint32_t n;
+    const struct ty_collective_table *table;
+};
+
+struct ty_collective_query {
+    const struct ty_cluster *cluster;
+    enum ty_collective_op op;
+    uint32_t ranks, ranks_per_domain; /* as in a table */
+    double size_bytes;
+    const char *source; /* what the answer is compared with: its source and how its times were */
+    bool calculated;    /* made, as in a table; NULL and false: nccl-tests on the user's machine */
+};
+
+/* Where a time comes from, best first. */
+enum ty_collective_origin {
+    TY_FROM_TABLE,         /* a measured point of this cluster and group */
+    TY_FROM_INTERPOLATION, /* between two of them */
+    TY_FROM_LINES,         /* beyond them: least of the lines a + S/B through them */
+    TY_FROM_NEIGHBOUR,     /* scaled from a table of another group or cluster: extrapolated */
+    TY_FROM_MODEL          /* NCCL's cost model alone: extrapolated */
+};
+struct ty_collective_time {
+    double time_s, algbw_bytes_per_s, busbw_bytes_per_s;
+    enum ty_collective_origin origin;
+    const struct ty_collective_table *table; /* it comes from; NULL: model */
+    const char *algorithm, *protocol;        /* NCCL's choice; "p2p", "" where it has none */
+    const char *limit; /* "latency", "nvlink", "xgmi", "pcie", "nic", "spine" */
+};
+/* tables may be NULL. Cost O(tables). returns TY_OK, TY_ERR_RANGE, TY_ERR_NOMEM. */
+TY_API TY_MUST_CHECK ty_status ty_collective_predict(const struct ty_collective_query *query,
+                                                     const struct ty_collective_tables *tables,
+                                                     struct ty_collective_time *out,
+                                                     struct ty_error *error);
+
 #ifdef __cplusplus
 }
 #endif

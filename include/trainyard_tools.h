@@ -278,6 +278,14 @@ TY_API TY_MUST_CHECK ty_status ty_detect(const char *const *paths, uint32_t n, c
 TY_API void ty_detection_free(struct ty_detection *detection);
 TY_API const char *ty_trust_name(enum ty_trust trust); /* "read", "stated", "rule", "hint" */
 
+/* ---- collectives -------------------------------------------------------------------------- */
+
+/* The built-in tables (data/fabrics). Free with ty_collective_tables_free. returns TY_OK,
+ * TY_ERR_NOMEM. */
+TY_API TY_MUST_CHECK ty_status ty_collective_tables_load(struct ty_collective_tables *out,
+                                                         struct ty_error *error);
+TY_API void ty_collective_tables_free(struct ty_collective_tables *tables);
+
 /* JSON of a prediction (the keys of `predict --json`) or of a search (its best plans, predicted
  * once more, with the same keys); free with ty_text_free. NULL: out of memory, or a plan of the
  * search that its own inputs refuse. */

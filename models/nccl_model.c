@@ -116,17 +116,17 @@ void nccl_graph_init(const struct ty_cluster *cluster, const struct group_shape 
                                .n_ranks = shape->size,
                                .n_nodes = shape->n_domains,
                                .pcie = cluster->scaleup == TY_SCALEUP_PCIE};
-    const bool mesh = cluster->scaleup == TY_SCALEUP_MESH;
+    const bool nvlink =
+        cluster->scaleup == TY_SCALEUP_SWITCH && cluster->gpu.vendor == TY_VENDOR_NVIDIA;
     const double gpu_bytes_per_s =
-        cluster->scaleup_bytes_per_s * (out->pcie || mesh ? 1.0 : nvlink_ratio[generation]);
+        cluster->scaleup_bytes_per_s * (nvlink ? nvlink_ratio[generation] : 1.0);
     const uint32_t n = out->pcie || out->n_nodes > 1 ? NET_CHANNELS : n_links[generation];
     out->ring_tree = search_channels(out, n, gpu_bytes_per_s, net_bytes_per_s);
     if (out->n_nodes > 1) /* a ring is searched with one speed for all its links */
         out->ring_tree.intra_bytes_per_s =
             fmin(out->ring_tree.intra_bytes_per_s, out->ring_tree.inter_bytes_per_s);
     const uint32_t n_nvls = n_nvls_channels[generation][out->n_nodes > 1];
-    if (n_nvls && cluster->scaleup == TY_SCALEUP_SWITCH && shape->ranks_per_domain > 2 &&
-        cluster->gpu.vendor == TY_VENDOR_NVIDIA)
+    if (n_nvls && nvlink && shape->ranks_per_domain > 2)
         out->nvls = search_channels(out, n_nvls, gpu_bytes_per_s, net_bytes_per_s);
 }
 
@@ -301,12 +301,13 @@ bool nccl_cost(const struct nccl_graph *graph, enum collective_op op, enum nccl_
 /* ---- choice -------------------------------------------------------------------------------- */
 
 /* Corrections at query time. */
-static double time_of(const struct nccl_graph *graph, enum collective_op op, double payload_bytes,
-                      const struct nccl_choice *choice)
+static void set_time(const struct nccl_graph *graph, enum collective_op op, double payload_bytes,
+                     struct nccl_choice *choice)
 {
     struct nccl_cost cost;
+    choice->time_s = INFINITY;
     if (!nccl_cost(graph, op, choice->algorithm, choice->protocol, &cost))
-        return INFINITY;
+        return;
     if (choice->algorithm == NCCL_TREE) {
         const double at = floor(log2(payload_bytes / 64.0));
         if (at >= 0.0 && at < 24.0)
@@ -316,17 +317,18 @@ static double time_of(const struct nccl_graph *graph, enum collective_op op, dou
         op == COLLECTIVE_ALL_REDUCE &&
         payload_bytes / ((double)graph->ring_tree.n * graph->n_ranks) >= 64.0)
         cost.latency_s *= graph->generation == NCCL_VOLTA ? 1.9 : 1.4;
-    return cost.latency_s + payload_bytes / cost.algbw_bytes_per_s;
+    choice->latency_s = cost.latency_s;
+    choice->time_s = cost.latency_s + payload_bytes / cost.algbw_bytes_per_s;
 }
 
 void nccl_choose(const struct nccl_graph *graph, enum collective_op op, double payload_bytes,
                  struct nccl_choice *out)
 {
-    *out = (struct nccl_choice){NCCL_RING, NCCL_SIMPLE, INFINITY};
+    *out = (struct nccl_choice){NCCL_RING, NCCL_SIMPLE, INFINITY, 0.0};
     for (enum nccl_algorithm a = 0; a < N_NCCL_ALGORITHMS; a++)
         for (enum nccl_protocol p = 0; p < N_NCCL_PROTOCOLS; p++) {
-            struct nccl_choice choice = {a, p, 0.0};
-            choice.time_s = time_of(graph, op, payload_bytes, &choice);
+            struct nccl_choice choice = {.algorithm = a, .protocol = p};
+            set_time(graph, op, payload_bytes, &choice);
             if (choice.time_s < out->time_s)
                 *out = choice;
         }

@@ -48,7 +48,7 @@ struct nccl_cost {
 struct nccl_choice {
     enum nccl_algorithm algorithm;
     enum nccl_protocol protocol;
-    double time_s;
+    double time_s, latency_s; /* latency: the part of the time that no byte takes */
 };
 
 /* The graph of ranks_per_domain GPUs in each of n_domains domains of a resolved cluster. */

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Times of single collectives for `trainyard comm`: measured tables where there are any, and a
+ * prior (NCCL's model with the ramp and the overheads it omits) that scales them to other groups.
+ */
+#ifndef MODELS_COMM_H
+#define MODELS_COMM_H
+
+#include "models/nccl_model.h"
+
+#include <assert.h>
+
+static_assert((int)TY_SEND_RECV == (int)COLLECTIVE_SEND, "one order of operations");
+
+/* A group on a machine. */
+struct comm_group {
+    struct ty_cluster cluster; /* resolved */
+    struct group_shape shape;
+};
+/* returns TY_OK, TY_ERR_RANGE (error names the field of the cluster, or "ranks"). */
+ty_status comm_group_init(const struct ty_cluster *cluster, uint32_t ranks,
+                          uint32_t ranks_per_domain, struct comm_group *out,
+                          struct ty_error *error);
+
+/* choice: what NCCL would run; may be NULL, and is left alone for all-to-all and send. */
+double comm_prior_s(const struct comm_group *group, enum ty_collective_op op, double size_bytes,
+                    struct nccl_choice *choice);
+/* What bounds the prior: "latency" or the name of the slowest link. */
+const char *comm_limit(const struct comm_group *group, enum ty_collective_op op, double size_bytes);
+
+/* Time of a table at a size inside its range: straight in log-log between its points. */
+double comm_table_s(const struct ty_collective_table *table, double size_bytes);
+/* Beyond it: least of up to three lines a + S/B, each fitted to a third of the points by relative
+ * least squares with a, 1/B >= 0. Needs at least COMM_LINE_POINTS points. */
+#define COMM_LINE_POINTS 4
+double comm_lines_s(const struct ty_collective_table *table, double size_bytes);
+
+#endif

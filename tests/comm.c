@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ * Single collectives from tables of our own: interpolation and lines against closed forms, the
+ * order of trust, refusals, limits. */
+#include "models/comm.h"
+#include "tests/fixtures.h"
+#include "tests/tap.h"
+
+static const double KIB = 1024.0, MIB = 1048576.0, GIB = 1073741824.0;
+#define N(table) (sizeof(table) / sizeof(table)[0])
+
+static struct ty_cluster h100;
+static struct ty_error error;
+
+/* t = min(10 us + S / 20 GB/s, 40 us + S / 200 GB/s): they cross at 30 us * 22.2 GB/s = 667 KB */
+static double two_lines(double size_bytes)
+{
+    return fmin(10e-6 + size_bytes / 20e9, 40e-6 + size_bytes / 200e9);
+}
+
+static const double sizes[] = {1024.0,   4096.0,    16384.0,   65536.0,    131072.0,
+                               262144.0, 4194304.0, 8388608.0, 16777216.0, 67108864.0};
+static double times[N(sizes)];
+
+static struct ty_collective_table table_of(uint32_t ranks, uint32_t n)
+{
+    for (size_t i = 0; i < N(sizes); i++)
+        times[i] = two_lines(sizes[i]);
+    return (struct ty_collective_table){.op = TY_ALL_REDUCE,
+                                        .ranks = ranks,
+                                        .cluster = &h100,
+                                        .source = "own",
+                                        .n = n,
+                                        .size_bytes = sizes,
+                                        .time_s = times};
+}
+
+static struct ty_collective_time predict(const struct ty_collective_table *table, uint32_t ranks,
+                                         double size_bytes)
+{
+    struct ty_collective_time time = {0};
+    const struct ty_collective_tables tables = {table != NULL, table};
+    const ty_status status = ty_collective_predict(
+        &(struct ty_collective_query){
+            .cluster = &h100, .op = TY_ALL_REDUCE, .ranks = ranks, .size_bytes = size_bytes},
+        &tables, &time, &error);
+    if (status != TY_OK)
+        printf("# %s: %s\n", error.where, error.text);
+    return time;
+}
+
+static void test_table(void)
+{
+    const struct ty_collective_table table = table_of(8, N(sizes));
+    near(comm_table_s(&table, 4096.0), two_lines(4096.0), 1e-15, "a point of the table");
+    /* halfway between two sizes in the logarithm: geometric mean of the times */
+    near(comm_table_s(&table, 8192.0), sqrt(two_lines(4096.0) * two_lines(16384.0)), 1e-14,
+         "between two points");
+    bool rises = true;
+    for (double size = 1024.0; size < 6e7; size *= 1.01)
+        rises &= comm_table_s(&table, size * 1.01) >= comm_table_s(&table, size);
+    ok(rises, "a monotone table stays monotone");
+}
+
+/* The thirds of the ten sizes are {1K..16K}, {64K..256K}, {4M..64M}: two lines, exactly met. */
+static void test_lines(void)
+{
+    const struct ty_collective_table table = table_of(8, N(sizes));
+    near(comm_lines_s(&table, 1.0 * GIB), two_lines(1.0 * GIB), 1e-9, "beyond the largest");
+    near(comm_lines_s(&table, 8.0), two_lines(8.0), 1e-9, "below the smallest");
+    const double flat_s[] = {5e-6, 4e-6, 5e-6, 4e-6};
+    const struct ty_collective_table flat = {.n = 4, .size_bytes = sizes, .time_s = flat_s};
+    ok(comm_lines_s(&flat, 8.0) > 0.0, "a falling pair gives no time below 0");
+}
+
+static void test_own_table(void)
+{
+    const struct ty_collective_table table = table_of(8, N(sizes));
+    struct ty_collective_time time = predict(&table, 8, 4096.0);
+    ok(time.origin == TY_FROM_TABLE && time.table == &table, "a measured point is from the table");
+    near(time.time_s, two_lines(4096.0), 1e-15, "and is its time");
+    /* handbook 5.1: algbw S/t, busbw 2 (n-1)/n of it */
+    near(time.algbw_bytes_per_s, 4096.0 / time.time_s, 1e-15, "algbw");
+    near(time.busbw_bytes_per_s, 1.75 * 4096.0 / time.time_s, 1e-15, "busbw");
+    ok(predict(&table, 8, 8192.0).origin == TY_FROM_INTERPOLATION, "between two points");
+    time = predict(&table, 8, 4.0 * GIB);
+    ok(time.origin == TY_FROM_LINES, "beyond them: lines");
+    near(time.time_s, two_lines(4.0 * GIB), 1e-9, "and their least");
+}
+
+/* The only table is of another cluster that is the same in all but its name: ratio 1. */
+static void test_neighbour(void)
+{
+    struct ty_cluster twin = h100;
+    struct ty_collective_table copies[64];
+    for (size_t i = 0; i < N(copies); i++) {
+        copies[i] = table_of(8, N(sizes));
+        copies[i].cluster = &twin;
+    }
+    snprintf(twin.name, sizeof twin.name, "twin");
+    const struct ty_collective_tables tables = {N(copies), copies};
+    struct ty_collective_time time;
+    ok(ty_collective_predict(
+           &(struct ty_collective_query){
+               .cluster = &h100, .op = TY_ALL_REDUCE, .ranks = 8, .size_bytes = 16384.0},
+           &tables, &time, &error) == TY_OK &&
+           time.origin == TY_FROM_NEIGHBOUR,
+       "another cluster's table: extrapolated");
+    near(time.time_s, two_lines(16384.0), 1e-12, "an equal cluster: its time");
+    const double more_s = predict(&copies[0], 16, 16.0 * MIB).time_s;
+    ok(more_s > predict(&copies[0], 8, 16.0 * MIB).time_s, "more ranks take longer");
+}
+
+static void test_model(void)
+{
+    struct ty_collective_time time = predict(NULL, 8, 1.0 * GIB), more;
+    ok(time.origin == TY_FROM_MODEL && !time.table, "no table: the model");
+    same_text(time.algorithm, "NVLS", "1 GiB on 8 H100: NVLS");
+    same_text(time.limit, "nvlink", "bound by NVLink");
+    time = predict(NULL, 8, 1.0 * KIB);
+    same_text(time.limit, "latency", "1 KiB is bound by latency");
+    same_text(time.protocol, "LL", "and goes by LL");
+    time = predict(NULL, 64, 1.0 * GIB);
+    same_text(time.limit, "nic", "1 GiB over 8 nodes: the NICs");
+    h100.nodes_per_leaf = 4;
+    h100.oversubscription = 2.0;
+    more = predict(NULL, 64, 1.0 * GIB);
+    same_text(more.limit, "spine", "beyond one leaf switch: the spine");
+    ok(more.time_s > 1.5 * time.time_s, "at half the rate");
+    fixture_dgx_h100(&h100);
+    bool rises = true;
+    for (enum ty_collective_op op = 0; op < TY_N_COLLECTIVES; op++)
+        for (double size = 1024.0; size < 1e11; size *= 2.0) {
+            struct ty_collective_query query = {
+                .cluster = &h100, .op = op, .ranks = 32, .size_bytes = size};
+            rises &= ty_collective_predict(&query, NULL, &time, &error) == TY_OK;
+            query.size_bytes = 4.0 * size;
+            rises &= ty_collective_predict(&query, NULL, &more, &error) == TY_OK &&
+                     more.time_s > time.time_s;
+        }
+    ok(rises, "four times the bytes take longer, for every operation");
+}
+
+static void test_refusals(void)
+{
+    struct ty_collective_time time;
+    struct ty_collective_query query = {
+        .cluster = &h100, .op = TY_ALL_REDUCE, .ranks = 1, .size_bytes = 1024.0};
+    ok(ty_collective_predict(&query, NULL, &time, &error) == TY_ERR_RANGE, "one rank");
+    query.ranks = 8;
+    query.size_bytes = (double)NAN;
+    ok(ty_collective_predict(&query, NULL, &time, &error) == TY_ERR_RANGE, "no size");
+    query.size_bytes = 1024.0;
+    query.op = TY_N_COLLECTIVES;
+    ok(ty_collective_predict(&query, NULL, &time, &error) == TY_ERR_RANGE, "no operation");
+    query.op = TY_ALL_REDUCE;
+    query.ranks_per_domain = 9;
+    ok(ty_collective_predict(&query, NULL, &time, &error) == TY_ERR_RANGE,
+       "more in a domain than in the group");
+    query.ranks = UINT32_MAX;
+    query.ranks_per_domain = 0;
+    ok(ty_collective_predict(&query, NULL, &time, &error) == TY_OK && isfinite(time.time_s),
+       "four billion ranks");
+}
+
+int main(void)
+{
+    fixture_dgx_h100(&h100);
+    test_table();
+    test_lines();
+    test_own_table();
+    test_neighbour();
+    test_model();
+    test_refusals();
+    return tap_done();
+}
