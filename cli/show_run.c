@@ -33,19 +33,41 @@ static bool print_model(const struct ty_model *model)
     return true;
 }
 
-/* Exact: a rate with all its digits, anything else as `show` prints it. */
+/* Exact: a number with all its digits, anything else as `show` prints it. */
 static const char *exact_text(const struct ty_field *field, const void *value, char *out,
                               size_t bytes)
 {
-    if (field->type == TY_FIELD_DOUBLE && field->unit == TY_UNIT_BYTES_PER_S) {
-        const double rate = *(const double *)(const void *)((const char *)value + field->offset);
-        snprintf(out, bytes, "%.17g B/s", rate);
-        return isnan(rate) ? "" : out;
-    }
-    return cli_field_text(field, value, out, bytes);
+    static const char *const units[] = {
+        [TY_UNIT_BYTES] = " B",           [TY_UNIT_BYTES_PER_S] = " B/s", [TY_UNIT_S] = " s",
+        [TY_UNIT_FLOP_PER_S] = " flop/s", [TY_UNIT_HZ] = " Hz",           [TY_UNIT_W] = " W",
+        [TY_UNIT_TOKENS] = NULL};
+    if (field->type != TY_FIELD_DOUBLE)
+        return cli_field_text(field, value, out, bytes);
+    const double number = *(const double *)(const void *)((const char *)value + field->offset);
+    snprintf(out, bytes, "%.17g%s", number, units[field->unit] ? units[field->unit] : "");
+    return isnan(number) ? "" : out;
 }
 
-/* Every field in which the cluster of the run differs from the built-in one. */
+/* --set PREFIX.PATH=VALUE for every field in which two values of a kind differ. */
+static void print_differences(enum ty_kind kind, const char *prefix, const void *value,
+                              const void *base)
+{
+    size_t n = 0;
+    const struct ty_field *fields = ty_fields(kind, &n);
+    for (size_t i = 0; i < n; i++) {
+        char own[256], other[256], setting[320];
+        const char *text = exact_text(&fields[i], value, own, sizeof own);
+        const bool label =
+            strcmp(fields[i].path, "name") == 0 || strcmp(fields[i].path, "source") == 0;
+        if (label || strcmp(text, exact_text(&fields[i], base, other, sizeof other)) == 0)
+            continue;
+        snprintf(setting, sizeof setting, "%s.%s=%s", prefix, fields[i].path, text);
+        printf(" --set ");
+        print_quoted(setting);
+    }
+}
+
+/* The built-in cluster of that name with another GPU or network. */
 static ty_status print_cluster(const struct ty_cluster *cluster, struct ty_error *error)
 {
     struct ty_cluster base;
@@ -56,18 +78,19 @@ static ty_status print_cluster(const struct ty_cluster *cluster, struct ty_error
     if (strcmp(base.gpu.name, cluster->gpu.name) != 0)
         printf(" --set cluster.gpu=%s", cluster->gpu.name);
     base.gpu = cluster->gpu;
-    size_t n = 0;
-    const struct ty_field *fields = ty_fields(TY_KIND_CLUSTER, &n);
-    for (size_t i = 0; i < n; i++) {
-        char own[256], other[256];
-        const char *text = exact_text(&fields[i], cluster, own, sizeof own);
-        if (strcmp(text, exact_text(&fields[i], &base, other, sizeof other)) == 0)
-            continue;
-        printf(" --set ");
-        char setting[320];
-        snprintf(setting, sizeof setting, "cluster.%s=%s", fields[i].path, text);
-        print_quoted(setting);
-    }
+    print_differences(TY_KIND_CLUSTER, "cluster", cluster, &base);
+    return TY_OK;
+}
+
+/* The preset of GPU and stack with what release and site change. */
+static ty_status print_profile(const struct ty_run *run, struct ty_error *error)
+{
+    struct ty_profile base;
+    ty_status status = ty_profile_load(NULL, run->row.stack, &run->cluster, &base, error);
+    if (status != TY_OK)
+        return status;
+    printf(" --stack %s", run->row.stack);
+    print_differences(TY_KIND_PROFILE, "profile", &run->profile, &base);
     return TY_OK;
 }
 
@@ -106,9 +129,8 @@ int cli_show_run(const struct cli_args *args, const char *id, struct ty_error *e
         printf("trainyard predict --measured --model ");
         if (!print_model(&run->model))
             status = CLI_FAILED;
-        else if (print_cluster(&run->cluster, error) != TY_OK)
+        else if (print_cluster(&run->cluster, error) != TY_OK || print_profile(run, error) != TY_OK)
             status = cli_fail(error);
-        printf(" --stack %s", run->row.stack);
         print_plan(&run->plan);
     }
     free(run);
