@@ -44,6 +44,7 @@ static ty_status load(const char *path, char **text, size_t *bytes, struct ty_er
 struct splitter {
     char *at;
     uint64_t line;
+    char delimiter; /* quotes mean something beside commas alone */
 };
 
 /* Takes one field, ends it with NUL, unescapes quotes; *last: it ended its row. NULL: a quote
@@ -51,7 +52,7 @@ struct splitter {
 static char *take_field(struct splitter *splitter, bool *last)
 {
     char *start = splitter->at, *out = start, *in = start;
-    const bool quoted = *in == '"';
+    const bool quoted = splitter->delimiter == ',' && *in == '"';
     if (quoted)
         in++;
     for (;;) {
@@ -59,7 +60,7 @@ static char *take_field(struct splitter *splitter, bool *last)
             return NULL;
         if (quoted && in[0] == '"' && in[1] != '"')
             break;
-        if (!quoted && (*in == ',' || *in == '\n' || *in == '\r' || *in == '\0'))
+        if (!quoted && (*in == splitter->delimiter || *in == '\n' || *in == '\r' || *in == '\0'))
             break;
         splitter->line += *in == '\n';
         in += quoted && in[0] == '"'; /* a doubled quote stands for one */
@@ -68,16 +69,16 @@ static char *take_field(struct splitter *splitter, bool *last)
     in += quoted;
     if (*in == '\r')
         in++;
-    *last = *in != ',';
+    *last = *in != splitter->delimiter;
     splitter->line += *in == '\n';
     splitter->at = *in == '\0' ? in : in + 1;
     *out = '\0';
     return start;
 }
 
-static ty_status split(struct csv *csv, const char *path, struct ty_error *error)
+static ty_status split(struct csv *csv, const char *path, char delimiter, struct ty_error *error)
 {
-    struct splitter splitter = {csv->text, 1};
+    struct splitter splitter = {csv->text, 1, delimiter};
     size_t n_cells = 0, capacity = 0;
     uint32_t in_row = 0;
     while (*splitter.at || in_row > 0) {
@@ -111,10 +112,16 @@ static ty_status split(struct csv *csv, const char *path, struct ty_error *error
 
 ty_status csv_read(const char *path, struct csv *out, struct ty_error *error)
 {
+    return csv_read_delimited(path, ',', out, error);
+}
+
+ty_status csv_read_delimited(const char *path, char delimiter, struct csv *out,
+                             struct ty_error *error)
+{
     struct csv csv = {0};
     ty_status status = load(path, &csv.text, &csv.bytes, error);
     if (status == TY_OK)
-        status = split(&csv, path, error);
+        status = split(&csv, path, delimiter, error);
     if (status == TY_OK && csv.n_rows == 0)
         status = error_set(error, TY_ERR_INPUT, path, "holds no row below its header");
     if (status == TY_OK)

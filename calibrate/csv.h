@@ -16,6 +16,9 @@ struct csv {
 /* Reads a table; every row must have the header's number of fields. returns TY_OK, TY_ERR_IO,
  * TY_ERR_INPUT (error names file and line), TY_ERR_NOMEM. Free with csv_free. */
 ty_status csv_read(const char *path, struct csv *out, struct ty_error *error);
+/* The same with another delimiter; quotes are then text. */
+ty_status csv_read_delimited(const char *path, char delimiter, struct csv *out,
+                             struct ty_error *error);
 void csv_free(struct csv *csv);
 /* Column index of a header name, or -1. */
 int csv_column(const struct csv *csv, const char *name);

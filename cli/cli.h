@@ -29,6 +29,12 @@ struct cli_args {
     const char *model, *cluster, *profile, *stack, *plan, *flops, *rung, *db, *out, *runs, *gpu;
     bool json, quiet, all, overall, tight, exhaustive, measured, help, man;
     uint32_t top, jobs, worst;
+    struct { /* of the command pool */
+        const char *trace, *format, *queue, *queues, *nodes, *policy, *placement, *restart,
+            *checkpoint, *mtbf, *repair, *explain, *at;
+        uint32_t gpus;
+        bool lossy;
+    } pool;
     uint64_t seed;
     uint32_t n_words, n_settings;
     const char *words[CLI_MAX_WORDS]; /* what is not an option: `show model NAME` */
@@ -51,7 +57,8 @@ enum cli_command_bit {
     CLI_VALIDATE = 128,
     CLI_CALIBRATE = 256,
     CLI_DETECT = 512,
-    CLI_ANY = 1023,
+    CLI_POOL = 1024,
+    CLI_ANY = 2047,
     CLI_TAKES_PLAN = CLI_PREDICT | CLI_SWEEP | CLI_SHOW
 };
 
@@ -174,6 +181,7 @@ int cmd_sweep(struct cli_args *args);
 int cmd_report(struct cli_args *args);
 int cmd_validate(struct cli_args *args);
 int cmd_calibrate(struct cli_args *args);
+int cmd_pool(struct cli_args *args);
 int cmd_detect(struct cli_args *args);
 int cmd_show(struct cli_args *args);
 int cli_show_run(const struct cli_args *args, const char *id, struct ty_error *error);

@@ -45,6 +45,15 @@ const struct cli_command cli_commands[] = {
      "Prints every value with the place it was read at, what contradicts it, and what is missing "
      "and how to get it; with --json, the cluster file, which also keeps all that. The exit status "
      "is 2 when no source names the GPU; --gpu gives it."},
+    {"pool", "--trace FILE --gpus N|--cluster C|--nodes FILE", "a shared cluster under a job trace",
+     CLI_POOL, 0, cmd_pool,
+     "Replays the jobs of a trace under a policy: gangs, node and GPU types, parts of GPUs, "
+     "preemption, quotas, failures of nodes. Prints completion times, waiting, utilisation, "
+     "fragmentation, fairness. --policy all compares the policies, --out writes the times of each "
+     "job, --explain says why a job waits and what would help. docs/pool.md describes the forms of "
+     "traces, the policies and the measures.\n"
+     "--gpus alone is a counting cluster: any free GPU serves any job. With --cluster, its nodes "
+     "and leaf switches are used; --gpus limits them."},
     {"show", "model|cluster|gpu|plan|profile|run [NAME|FILE]",
      "an input as trainyard understands it", CLI_SHOW, 2, cmd_show,
      "Prints every field with its unit; with --json, a file that trainyard reads back. show model "
@@ -63,8 +72,35 @@ const struct cli_command cli_commands[] = {
 const struct cli_option cli_options[] = {
     {"model", 'm', CLI_TEXT, TO(model), "NAME|FILE", CLI_PREDICT | CLI_SWEEP | CLI_SHOW,
      "built-in model or a HuggingFace config.json"},
-    {"cluster", 'c', CLI_TEXT, TO(cluster), "NAME|FILE", CLI_PREDICT | CLI_SWEEP | CLI_SHOW,
-     "built-in cluster or a cluster JSON file"},
+    {"trace", 't', CLI_TEXT, TO(pool.trace), "FILE", CLI_POOL, "trace of jobs"},
+    {"format", 0, CLI_TEXT, TO(pool.format), "NAME", CLI_POOL,
+     "form of the trace: native, sacct, philly, helios, acme, openb, muri, tiresias; default: "
+     "auto"},
+    {"queue", 0, CLI_TEXT, TO(pool.queue), "NAME", CLI_POOL, "only the jobs of this queue"},
+    {"gpus", 'g', CLI_U32, TO(pool.gpus), "N", CLI_POOL, "GPUs of the pool"},
+    {"nodes", 0, CLI_TEXT, TO(pool.nodes), "FILE", CLI_POOL,
+     "CSV of node types: nodes, gpus_per_node, gpu_model, cpus, memory_mib, ..."},
+    {"policy", 0, CLI_TEXT, TO(pool.policy), "NAME[,NAME]", CLI_POOL,
+     "policies to replay, or all; default: fifo"},
+    {"placement", 0, CLI_TEXT, TO(pool.placement), "pack|spread", CLI_POOL,
+     "where gangs go; default: pack"},
+    {"queues", 0, CLI_TEXT, TO(pool.queues), "FILE", CLI_POOL,
+     "CSV of queues: queue, weight, quota_gpus, borrow_gpus, cohort"},
+    {"restart", 0, CLI_TEXT, TO(pool.restart), "TIME", CLI_POOL,
+     "GPUs held before work goes on after a stop, in s; default: 0"},
+    {"checkpoint", 0, CLI_TEXT, TO(pool.checkpoint), "TIME", CLI_POOL,
+     "work between checkpoints; a failure loses what came after the last; default: none"},
+    {"lossy", 0, CLI_SWITCH, TO(pool.lossy), NULL, CLI_POOL,
+     "a preemption loses work as a failure does, instead of saving it first"},
+    {"mtbf", 0, CLI_TEXT, TO(pool.mtbf), "TIME", CLI_POOL,
+     "mean time between failures of a node; default: none"},
+    {"repair", 0, CLI_TEXT, TO(pool.repair), "TIME", CLI_POOL, "time a failed node is away"},
+    {"explain", 0, CLI_TEXT, TO(pool.explain), "JOB", CLI_POOL,
+     "why this job waits, and what would help"},
+    {"at", 0, CLI_TEXT, TO(pool.at), "TIME", CLI_POOL,
+     "... at this time; default: when it first waits"},
+    {"cluster", 'c', CLI_TEXT, TO(cluster), "NAME|FILE",
+     CLI_PREDICT | CLI_SWEEP | CLI_SHOW | CLI_POOL, "built-in cluster or a cluster JSON file"},
     {"plan", 'p', CLI_TEXT, TO(plan), "FILE", CLI_TAKES_PLAN,
      "plan JSON file; flags override what it says"},
     {"profile", 0, CLI_TEXT, TO(profile), "NAME|FILE",
@@ -78,7 +114,8 @@ const struct cli_option cli_options[] = {
      "how flop are counted for MFU; default: megatron"},
     {"rung", 0, CLI_TEXT, TO(rung), "bound|simulate", CLI_PREDICT | CLI_SWEEP,
      "how far to compute: closed-form bound or simulation; default: simulate"},
-    {"seed", 0, CLI_U64, TO(seed), "N", CLI_PREDICT | CLI_SWEEP, "seed of random streams"},
+    {"seed", 0, CLI_U64, TO(seed), "N", CLI_PREDICT | CLI_SWEEP | CLI_POOL,
+     "seed of random streams"},
     {"db", 0, CLI_TEXT, TO(db), "FILE", CLI_PREDICT | CLI_SWEEP | CLI_REPORT,
      "SQLite database of the study"},
     {"out", 'o', CLI_TEXT, TO(out), "FOLDER", CLI_REPORT, "folder the report is written to"},
@@ -88,6 +125,7 @@ const struct cli_option cli_options[] = {
     {"out", 'o', CLI_TEXT, TO(out), "FILE", CLI_DETECT, "the cluster file is written here"},
     {"gpu", 0, CLI_TEXT, TO(gpu), "NAME|FILE", CLI_DETECT,
      "the GPU, where no file names it or several are there"},
+    {"out", 'o', CLI_TEXT, TO(out), "FILE", CLI_POOL, "CSV of the times of each job"},
     {"runs", 0, CLI_TEXT, TO(runs), "FILE", CLI_VALIDATE | CLI_SHOW, "CSV table of measured runs"},
     {"worst", 0, CLI_U32, TO(worst), "N", CLI_VALIDATE, "rows with the largest errors to list"},
     {"measured", 0, CLI_SWITCH, TO(measured), NULL, CLI_PREDICT,
@@ -105,7 +143,8 @@ const struct cli_option cli_options[] = {
     {"jobs", 'j', CLI_U32, TO(jobs), "T", CLI_SWEEP | CLI_VALIDATE,
      "worker threads; default: processors"},
     {"json", 0, CLI_SWITCH, TO(json), NULL,
-     CLI_PREDICT | CLI_SWEEP | CLI_SHOW | CLI_LIST | CLI_VALIDATE | CLI_CALIBRATE | CLI_DETECT,
+     CLI_PREDICT | CLI_SWEEP | CLI_SHOW | CLI_LIST | CLI_VALIDATE | CLI_CALIBRATE | CLI_DETECT |
+         CLI_POOL,
      "JSON instead of text"},
     {"man", 0, CLI_SWITCH, TO(man), NULL, CLI_HELP, "manual page in mdoc form"},
     {"quiet", 'q', CLI_SWITCH, TO(quiet), NULL, CLI_ANY, "no progress bar, no warnings"},

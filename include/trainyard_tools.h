@@ -8,6 +8,7 @@
 #define TRAINYARD_TOOLS_H
 
 #include "trainyard.h"
+#include "trainyard_pool.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -292,6 +293,69 @@ TY_API void ty_collective_tables_free(struct ty_collective_tables *tables);
 TY_API char *ty_prediction_json(const struct ty_prediction *prediction,
                                 const struct ty_profile *profile);
 TY_API char *ty_search_json(const struct ty_search_result *result, const struct ty_search *search);
+
+/* ---- traces of jobs, for a pool ------------------------------------------------------------ */
+
+/* What a reader met; every skipped row is counted under one of these. */
+#define TY_TRACE_NOTE_LIST(X)                                                                      \
+    X(ROWS, "rows", "rows read")                                                                   \
+    X(STEPS, "steps", "steps of a job: skipped")                                                   \
+    X(NO_GPU, "no_gpu", "jobs without a GPU: skipped")                                             \
+    X(NEVER_RAN, "never_ran", "jobs that never started: skipped")                                  \
+    X(NO_END, "no_end", "jobs without an end (still running): skipped")                            \
+    X(NO_TIME, "no_time", "jobs that ran for no time: skipped")                                    \
+    X(BAD, "bad", "rows with a value that cannot be: skipped")                                     \
+    X(SHARES, "shares", "jobs on a part of one GPU")                                               \
+    X(ROUNDED, "rounded", "jobs with 1.5, 2.5, ... GPUs: rounded up")                              \
+    X(RESTARTS, "restarts", "restarts of a job: joined with its first run")                        \
+    X(UNSORTED, "unsorted", "rows submitted before the row above: sorted")
+
+enum ty_trace_note {
+#define X(id, key, text) TY_TRACE_##id,
+    TY_TRACE_NOTE_LIST(X)
+#undef X
+        TY_N_TRACE_NOTES
+};
+
+struct ty_trace {
+    char format[16];          /* as detected or asked for */
+    struct ty_pool_job *jobs; /* [n_jobs], in the order of the file */
+    const char **names;       /* [n_jobs]; "" where the file has none */
+    uint64_t n_jobs;
+    struct ty_pool_queue *queues; /* [n_queues], in order of appearance; defaults but the name */
+    uint32_t n_queues;
+    uint64_t notes[TY_N_TRACE_NOTES];
+    uint64_t bad_line; /* of the first bad row; 0: none */
+    bool dated;        /* the file has dates: times count from the first submission */
+    void *memory;
+};
+
+/* Reads a trace (docs/pool.md): native CSV, sacct -P, Philly JSON, Helios, Acme and openb CSV.
+ * format NULL or "auto": by its columns. queue NULL: all; otherwise the jobs of that queue. Free
+ * with ty_trace_free. returns TY_OK, TY_ERR_IO, TY_ERR_NOMEM, TY_ERR_INPUT: no such form, or no
+ * job that ran. */
+TY_API TY_MUST_CHECK ty_status ty_trace_read(const char *path, const char *format,
+                                             const char *queue, struct ty_trace *out,
+                                             struct ty_error *error);
+TY_API void ty_trace_free(struct ty_trace *trace);
+/* Name of a format; index 0.. until NULL. */
+TY_API const char *ty_trace_format(size_t index);
+/* Key and meaning of a note. */
+TY_API const char *ty_trace_note(int note, const char **text);
+/* Node types of a pool from CSV: columns nodes, gpus_per_node; optional gpu_model, cpus,
+ * memory_mib, nodes_per_leaf, pod. Types without GPUs are left out. out: [capacity] */
+TY_API TY_MUST_CHECK ty_status ty_pool_nodes_read(const char *path, struct ty_pool_nodes *out,
+                                                  uint32_t capacity, uint32_t *n_groups,
+                                                  struct ty_error *error);
+/* Rights of the queues of a trace from CSV: column queue; optional weight, quota_gpus,
+ * borrow_gpus, cohort. */
+TY_API TY_MUST_CHECK ty_status ty_trace_queues_read(const char *path, struct ty_trace *trace,
+                                                    struct ty_error *error);
+/* JSON of a replay; free with ty_text_free. */
+TY_API char *ty_pool_json(const struct ty_pool *pool, const struct ty_trace *trace,
+                          const struct ty_pool_result *result);
+TY_API char *ty_pool_verdict_json(const struct ty_trace *trace,
+                                  const struct ty_pool_verdict *verdict);
 
 #ifdef __cplusplus
 }

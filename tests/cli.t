@@ -77,7 +77,7 @@ for my $bad ('400', '400 GB', 'nan GB/s', '-4 GB/s', '1e400 GB/s') {
     refused("NIC of '$bad'", 2, qr/network\.nic/, 'predict', @plan,
         '--set', "cluster.network.nic=$bad");
 }
-for my $command (qw(predict sweep report show list help version)) {
+for my $command (qw(predict sweep report show list pool help version)) {
     my ($status, $out) = run($command, '--help');
     is($status, 0, "$command --help: status 0");
     like($out, qr/^usage: trainyard $command/, "$command --help: text");
@@ -301,4 +301,37 @@ is(system("$trainyard list models >/dev/full 2>/dev/null") >> 8, 1, 'full disk: 
 is(system("$trainyard list models >&- 2>/dev/null") >> 8, 1, 'closed output: status 1');
 system("(sleep 0.3; $trainyard list models 2>/dev/null; echo \$? >$dir/status) | true");
 is(do { open my $f, '<', "$dir/status" or die; local $/; <$f> + 0 }, 1, 'closed pipe: status 1');
+# ---- pool ------------------------------------------------------------------------------------
+# Four GPUs: A 3 GPUs 10 s, B 4 GPUs 5 s, C 1 GPU 8 s, all at 0. fifo: ends 10, 15, 23.
+my $trace = spit('trace.csv', "job_id,submit_s,gpus,duration_s\nA,0,3,10\nB,0,4,5\nC,0,1,8\n");
+my @pool = ('pool', '--trace', $trace, '--gpus', 4);
+my ($replay, $replayed) = json(@pool);
+is($replayed, 0, 'pool: status 0');
+is($replay->{policy}, 'fifo', 'pool: fifo by default');
+is($replay->{makespan_s}, 23, 'pool: makespan');
+cmp_ok(abs($replay->{jct_s}{mean} - 16), '<', 1e-12, 'pool: mean completion');
+is($replay->{trace}{rows}, 3, 'pool: rows of the trace');
+my ($easy) = json(@pool, '--policy', 'easy');
+is($easy->{jct_s}{max}, 15, 'pool: easy lets C pass by');
+my $times = "$dir/times.csv";
+is((run(@pool, '--out', $times))[0], 0, 'pool --out: status 0');
+open my $rows, '<', $times or die;
+is((split /,/, (<$rows>)[2])[5], 15, 'pool --out: end of B');
+like((run(@pool, '--policy', 'all'))[1], qr/^fifo .*^elastic /ms, 'pool --policy all: a table');
+like((run(@pool, '--policy', 'fifo', '--explain', 'B'))[1], qr/too few free GPUs.*at 10 s/s,
+    'pool --explain: why and until when');
+like((run(@pool, '--explain', 'C', '--at', '1'))[1], qr/the policy lets others/,
+    'pool --explain: behind the head');
+is((json('pool', '--trace', $trace, '--cluster', 'dgx-h100', '--gpus', 16))[1], 0,
+    'pool on a built-in cluster');
+refused('pool without a trace', 2, qr/--trace/, 'pool', '--gpus', 4);
+refused('pool without GPUs', 2, qr/--gpus N, --cluster C or --nodes/, 'pool', '--trace', $trace);
+refused('pool: unknown policy', 2, qr/did you mean srtf/, @pool, '--policy', 'srttf');
+refused('pool: unknown job', 2, qr/no job "Z"/, @pool, '--explain', 'Z');
+refused('pool: half a node', 2, qr/multiple of 8/, 'pool', '--trace', $trace, '--cluster',
+    'dgx-h100', '--gpus', 12);
+refused('pool: no time', 2, qr/--restart.*"5 GB"/, @pool, '--restart', '5 GB');
+refused('pool: no trace in the file', 2, qr/other\.csv.*submit_s, gpus/s, 'pool', '--gpus', 4,
+    '--trace', spit('other.csv', "a,b\n1,2\n"));
+
 done_testing();
