@@ -27,7 +27,7 @@ struct cli_setting {
 struct cli_args {
     const struct cli_command *command;
     const char *model, *cluster, *profile, *stack, *plan, *flops, *rung, *db, *out, *runs, *gpu;
-    bool json, quiet, all, overall, tight, exhaustive, measured, help, man;
+    bool json, quiet, all, overall, tight, exhaustive, measured, keep_plan, help, man;
     uint32_t top, jobs, worst;
     struct { /* of the command pool */
         const char *trace, *format, *queue, *queues, *nodes, *policy, *placement, *restart,
@@ -58,8 +58,9 @@ enum cli_command_bit {
     CLI_CALIBRATE = 256,
     CLI_DETECT = 512,
     CLI_POOL = 1024,
-    CLI_ANY = 2047,
-    CLI_TAKES_PLAN = CLI_PREDICT | CLI_SWEEP | CLI_SHOW
+    CLI_WHATIF = 2048,
+    CLI_ANY = 4095,
+    CLI_TAKES_PLAN = CLI_PREDICT | CLI_SWEEP | CLI_SHOW | CLI_WHATIF
 };
 
 struct cli_command {
@@ -183,6 +184,7 @@ int cmd_validate(struct cli_args *args);
 int cmd_calibrate(struct cli_args *args);
 int cmd_pool(struct cli_args *args);
 int cmd_detect(struct cli_args *args);
+int cmd_whatif(struct cli_args *args);
 int cmd_show(struct cli_args *args);
 int cli_show_run(const struct cli_args *args, const char *id, struct ty_error *error);
 int cmd_list(struct cli_args *args);

@@ -18,6 +18,15 @@ const struct cli_command cli_commands[] = {
      "precision and sharding are searched only when given as lists. --gpus 64..1024 means the "
      "multiples of a node or NVLink domain.\n"
      "Plans are ranked by tokens/s/GPU within each GPU count."},
+    {"whatif", "--model M --cluster C --set PATH=VALUES [plan flags]",
+     "what other hardware or settings would change", CLI_WHATIF, 0, cmd_whatif,
+     "Crosses every --set that is a list (200,400 Gb/s), a range of doublings (100..800 Gb/s), of "
+     "factors (100..800*1.5 Gb/s) or of steps (100..400+100 Gb/s), or a list of names "
+     "(cluster.gpu=h100-sxm,h200-sxm), and searches the best plan at every point; plan flags fix "
+     "or "
+     "limit knobs as in sweep. The base is the command without those settings.\n"
+     "One numeric setting: its knee, from where 1 % more buys less than 0.1 % of speed. Several: "
+     "what each does alone."},
     {"report", "--db FILE --out FOLDER", "plots and a page from a database", CLI_REPORT, 0,
      cmd_report,
      "Draws what a sweep or prediction stored: index.html opens offline; every plot lies there as "
@@ -70,7 +79,8 @@ const struct cli_command cli_commands[] = {
 #define TO(member) offsetof(struct cli_args, member)
 
 const struct cli_option cli_options[] = {
-    {"model", 'm', CLI_TEXT, TO(model), "NAME|FILE", CLI_PREDICT | CLI_SWEEP | CLI_SHOW,
+    {"model", 'm', CLI_TEXT, TO(model), "NAME|FILE",
+     CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW,
      "built-in model or a HuggingFace config.json"},
     {"trace", 't', CLI_TEXT, TO(pool.trace), "FILE", CLI_POOL, "trace of jobs"},
     {"format", 0, CLI_TEXT, TO(pool.format), "NAME", CLI_POOL,
@@ -100,19 +110,20 @@ const struct cli_option cli_options[] = {
     {"at", 0, CLI_TEXT, TO(pool.at), "TIME", CLI_POOL,
      "... at this time; default: when it first waits"},
     {"cluster", 'c', CLI_TEXT, TO(cluster), "NAME|FILE",
-     CLI_PREDICT | CLI_SWEEP | CLI_SHOW | CLI_POOL, "built-in cluster or a cluster JSON file"},
+     CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_POOL,
+     "built-in cluster or a cluster JSON file"},
     {"plan", 'p', CLI_TEXT, TO(plan), "FILE", CLI_TAKES_PLAN,
      "plan JSON file; flags override what it says"},
     {"profile", 0, CLI_TEXT, TO(profile), "NAME|FILE",
-     CLI_PREDICT | CLI_SWEEP | CLI_SHOW | CLI_VALIDATE,
+     CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_VALIDATE,
      "calibrated constants; default: preset of the GPU"},
-    {"stack", 0, CLI_TEXT, TO(stack), "NAME", CLI_PREDICT | CLI_SWEEP | CLI_SHOW,
+    {"stack", 0, CLI_TEXT, TO(stack), "NAME", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW,
      "training software whose defaults and overheads apply; default: generic"},
-    {"set", 's', CLI_SET, 0, "PATH=VALUE", CLI_PREDICT | CLI_SWEEP | CLI_SHOW,
+    {"set", 's', CLI_SET, 0, "PATH=VALUE", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW,
      "sets one field, e.g. cluster.network.nic='200 Gb/s'; repeatable"},
-    {"flops", 0, CLI_TEXT, TO(flops), "CONVENTION", CLI_PREDICT | CLI_SWEEP,
+    {"flops", 0, CLI_TEXT, TO(flops), "CONVENTION", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF,
      "how flop are counted for MFU; default: megatron"},
-    {"rung", 0, CLI_TEXT, TO(rung), "bound|simulate", CLI_PREDICT | CLI_SWEEP,
+    {"rung", 0, CLI_TEXT, TO(rung), "bound|simulate", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF,
      "how far to compute: closed-form bound or simulation; default: simulate"},
     {"seed", 0, CLI_U64, TO(seed), "N", CLI_PREDICT | CLI_SWEEP | CLI_POOL,
      "seed of random streams"},
@@ -138,13 +149,15 @@ const struct cli_option cli_options[] = {
      "simulate every plan that fits, not only those that could be listed; --db implies it"},
     {"overall", 0, CLI_SWITCH, TO(overall), NULL, CLI_SWEEP,
      "one list over all GPU counts instead of one for each"},
-    {"tight", 0, CLI_SWITCH, TO(tight), NULL, CLI_SWEEP,
+    {"keep-plan", 0, CLI_SWITCH, TO(keep_plan), NULL, CLI_WHATIF,
+     "keep the best plan of the base instead of searching at every point"},
+    {"tight", 0, CLI_SWITCH, TO(tight), NULL, CLI_SWEEP | CLI_WHATIF,
      "also plans above the safe share of memory; they often run out of it at launch"},
-    {"jobs", 'j', CLI_U32, TO(jobs), "T", CLI_SWEEP | CLI_VALIDATE,
+    {"jobs", 'j', CLI_U32, TO(jobs), "T", CLI_SWEEP | CLI_WHATIF | CLI_VALIDATE,
      "worker threads; default: processors"},
     {"json", 0, CLI_SWITCH, TO(json), NULL,
-     CLI_PREDICT | CLI_SWEEP | CLI_SHOW | CLI_LIST | CLI_VALIDATE | CLI_CALIBRATE | CLI_DETECT |
-         CLI_POOL,
+     CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_LIST | CLI_VALIDATE | CLI_CALIBRATE |
+         CLI_DETECT | CLI_POOL,
      "JSON instead of text"},
     {"man", 0, CLI_SWITCH, TO(man), NULL, CLI_HELP, "manual page in mdoc form"},
     {"quiet", 'q', CLI_SWITCH, TO(quiet), NULL, CLI_ANY, "no progress bar, no warnings"},

@@ -51,7 +51,7 @@ sub spit {
 # ---- the command line ------------------------------------------------------------------------
 refused('no command', 2, qr/usage/);
 refused('misspelt command', 2, qr/did you mean predict/, 'predct');
-refused('command of a later version', 2, qr/whatif is not built yet/, 'whatif');
+refused('command of a later version', 2, qr/explain is not built yet/, 'explain');
 refused('misspelt option', 2, qr/--gups; did you mean --gpus/, 'predict', '--gups', 8);
 refused('option of a later version', 2, qr/--framework is not built yet/,
     'predict', '--framework', 'megatron');
@@ -258,6 +258,24 @@ ok(-s "$dir/report/index.html", 'it wrote a page');
 refused('report without database', 2, qr/--db/, 'report', '--out', "$dir/x");
 isnt((run('report', '--db', "$dir/none.db", '--out', "$dir/x"))[0], 0, 'no such database');
 refused('report of a text file', 2, qr/plan\.json/, 'report', '--db', $file, '--out', "$dir/x");
+
+# ---- what-if -----------------------------------------------------------------------------------
+my @what = ('whatif', '--model', 'llama3-8b', '--cluster', 'dgx-h100', qw(--gpus 32 --gbs 64));
+refused('nothing to vary', 2, qr/needs a setting to vary/, @what);
+refused('a range that falls', 2, qr/is not a list/, @what, '--set', 'cluster.network.nic=800..100 Gb/s');
+my ($whatif) = json(@what, '--set', 'cluster.network.nic=100..400 Gb/s', '--tp', '2', '--pp', '2');
+is(scalar @{$whatif->{points}}, 3, 'doublings from 100 to 400: three points');
+is($whatif->{points}[2]{settings}{'network.nic'}, '400 Gb/s', 'the values as --set takes them');
+is($whatif->{points}[2]{change_pct}, 0, 'dgx-h100 has 400 Gb/s: no change there');
+ok($whatif->{points}[0]{tokens_per_s_per_gpu} <= $whatif->{points}[1]{tokens_per_s_per_gpu},
+    'a faster NIC is never slower');
+($whatif) = json(@what, '--set', 'cluster.gpu=a100-sxm-80gb,h200-sxm', '--set', 'plan.seq=2048,4096');
+is(scalar @{$whatif->{points}}, 4, 'two names by two numbers: four points');
+my ($one) = json('predict', qw(--model llama3-8b --cluster dgx-h100 --gpus 32 --gbs 64 --tp 2 --pp 2),
+    '--set', 'cluster.network.nic=100 Gb/s');
+($whatif) = json(@what, '--set', 'cluster.network.nic=100,400 Gb/s', qw(--keep-plan --tp 2 --pp 2
+    --vpp 1 --mbs 1 --recompute none));
+is($whatif->{points}[0]{step_time_s}, $one->{step_time_s}, 'a kept plan: as predict says');
 
 # ---- suggestions -----------------------------------------------------------------------------
 my @large = qw(--model llama3-70b --cluster dgx-h100 --gpus 512 --gbs 512);
