@@ -147,7 +147,8 @@ uint32_t slurm_gres(const char *gres, char *type, size_t bytes);
 const char *slurm_unusable(const char *state);
 /* What slurm says of a machine, from text or JSON. */
 struct slurm_node {
-    const char *gres, *features, *state;
+    const char *gres; /* NULL: not asked for; "": has none */
+    const char *features, *state;
     double memory_mib, sockets, cores; /* cores of a socket; NAN: not given */
 };
 void slurm_machine(struct detect *detect, const char *name, const struct slurm_node *node);

@@ -82,9 +82,10 @@ static void read_features(const char *features, struct machine *machine)
 void slurm_machine(struct detect *detect, const char *name, const struct slurm_node *node)
 {
     char type[96];
-    const uint32_t n_gpus = slurm_gres(node->gres, type, sizeof type);
+    const uint32_t n_gpus = slurm_gres(node->gres ? node->gres : "", type, sizeof type);
     struct machine *m = detect_machine(detect, name);
-    m->fact[MACHINE_GPUS] = n_gpus;
+    if (node->gres)
+        m->fact[MACHINE_GPUS] = n_gpus;
     m->fact[MACHINE_HOST_MEMORY] = node->memory_mib * 1048576.0;
     m->fact[MACHINE_CORES] = node->sockets * node->cores;
     m->unusable = slurm_unusable(node->state);
@@ -233,7 +234,7 @@ static void find_columns(char *cell[], uint32_t n, int column[N_SINFO_COLUMNS])
     for (int i = 0; i < N_SINFO_COLUMNS; i++) {
         column[i] = -1;
         for (uint32_t j = 0; j < n; j++)
-            if (strncmp(cell[j], names[i], strlen(names[i])) == 0)
+            if (column[i] < 0 && strncmp(cell[j], names[i], strlen(names[i])) == 0)
                 column[i] = (int)j;
     }
 }
@@ -253,7 +254,8 @@ static ty_status read_sinfo_row(struct detect *detect, char *cell[], const int c
                                 uint32_t line, struct ty_error *error)
 {
     const char *sct = cell_of(cell, column, SINFO_SCT);
-    struct slurm_node node = {.gres = cell_of(cell, column, SINFO_GRES),
+    struct slurm_node node = {.gres =
+                                  column[SINFO_GRES] < 0 ? NULL : cell_of(cell, column, SINFO_GRES),
                               .features = cell_of(cell, column, SINFO_FEATURES),
                               .state = cell_of(cell, column, SINFO_STATE),
                               .memory_mib = positive(cell_of(cell, column, SINFO_MEMORY)),

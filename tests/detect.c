@@ -257,6 +257,11 @@ static void check_smi(void)
            "is a cluster");
         ty_detection_free(&d);
     }
+    text = "name, memory.total [MiB]\nNVIDIA A30, 24576 MiB\n";
+    if (read_texts("the same with --gpu of a built-in one", &text, 1, "l4", &d)) {
+        ok(d.complete && d.cluster.gpus_per_node == 1, "stands in for it");
+        ty_detection_free(&d);
+    }
     refused("a row of CSV cut short", "name, memory.total [MiB], power.limit [W]\nNVIDIA H200, 1\n",
             "has 2 cells");
 }
@@ -373,7 +378,9 @@ static void check_slurm_text(void)
         "State=UNKNOWN\n",
         NULL};
     if (read_texts("sinfo -N -l, no GPUs in it", texts, 1, "a100-sxm-80gb", &d)) {
-        ok(!chosen(&d, "nodes"), "nodes without GPUs do not count");
+        ok(d.cluster.n_nodes == 1 && d.cluster.cpu_cores_per_node == 96 &&
+               chosen(&d, "nodes")->trust == TY_TRUST_RULE,
+           "a table without GRES counts nodes by rule");
         ty_detection_free(&d);
     }
     texts[0] = "NodeName=n[1-3] Gres=gpu:a100:4 Sockets=2 CoresPerSocket=32 RealMemory=500000\n";
@@ -440,7 +447,7 @@ static void check_kubernetes(void)
     struct ty_detection d;
     strcpy(text, "{\"kind\": \"List\", \"items\": [");
     for (int i = 0; i < 36; i++) {
-        char name[16], labels[256];
+        char name[32], labels[256];
         snprintf(name, sizeof name, "rack%d-%d", i / 18, i % 18);
         snprintf(labels, sizeof labels,
                  "\"nvidia.com/gpu.product\": \"NVIDIA-GB200\", \"nvidia.com/gpu.count\": \"4\", "
