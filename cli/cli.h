@@ -35,6 +35,10 @@ struct cli_args {
         uint32_t gpus;
         bool lossy;
     } pool;
+    struct { /* of the command comm */
+        const char *op, *sizes, *compare;
+        uint32_t ranks;
+    } comm;
     uint64_t seed;
     uint32_t n_words, n_settings;
     const char *words[CLI_MAX_WORDS]; /* what is not an option: `show model NAME` */
@@ -59,7 +63,8 @@ enum cli_command_bit {
     CLI_DETECT = 512,
     CLI_POOL = 1024,
     CLI_WHATIF = 2048,
-    CLI_ANY = 4095,
+    CLI_COMM = 4096,
+    CLI_ANY = 8191,
     CLI_TAKES_PLAN = CLI_PREDICT | CLI_SWEEP | CLI_SHOW | CLI_WHATIF
 };
 
@@ -183,6 +188,7 @@ int cmd_report(struct cli_args *args);
 int cmd_validate(struct cli_args *args);
 int cmd_calibrate(struct cli_args *args);
 int cmd_pool(struct cli_args *args);
+int cmd_comm(struct cli_args *args);
 int cmd_detect(struct cli_args *args);
 int cmd_whatif(struct cli_args *args);
 int cmd_show(struct cli_args *args);

@@ -46,6 +46,15 @@ const struct cli_command cli_commands[] = {
      "that to a file.\n"
      "A file without anything usable is reported with the reason; the exit status is 2 when no "
      "file had anything."},
+    {"comm", "--cluster C --op OP --gpus N", "time of a collective; is a measured one normal",
+     CLI_COMM, 0, cmd_comm,
+     "Prints for each size of an all-reduce, all-gather, reduce-scatter, all-to-all or send how "
+     "long it takes, the algorithm and bus bandwidth of nccl-tests, what limits it and where the "
+     "number comes from: a measured table of this cluster, one of another, or NCCL's cost model.\n"
+     "--compare LOG puts what nccl-tests, rccl-tests or another tool that calibrate import reads "
+     "has measured beside it: normal, low or high, and the likely cause when low (docs/comm.md). "
+     "Operation and GPUs are then those of the log unless given. A low number is an answer: the "
+     "exit status is 0; a log without any is bad input."},
     {"detect", "[FILE...]", "a cluster file from what is there", CLI_DETECT, CLI_MAX_WORDS,
      cmd_detect,
      "Without files: this machine, from /sys, /proc and nvidia-smi. With files: dumps of NCCL, "
@@ -110,8 +119,14 @@ const struct cli_option cli_options[] = {
     {"at", 0, CLI_TEXT, TO(pool.at), "TIME", CLI_POOL,
      "... at this time; default: when it first waits"},
     {"cluster", 'c', CLI_TEXT, TO(cluster), "NAME|FILE",
-     CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_POOL,
+     CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_POOL | CLI_COMM,
      "built-in cluster or a cluster JSON file"},
+    {"op", 0, CLI_TEXT, TO(comm.op), "OP", CLI_COMM,
+     "all_reduce, all_gather, reduce_scatter, alltoall or sendrecv"},
+    {"gpus", 0, CLI_U32, TO(comm.ranks), "N", CLI_COMM, "ranks of the group, one a GPU"},
+    {"sizes", 0, CLI_TEXT, TO(comm.sizes), "SIZE..SIZE", CLI_COMM,
+     "doublings, or a list: 1MiB,64MiB; as nccl-tests counts them; default: 1MiB..8GiB"},
+    {"compare", 0, CLI_TEXT, TO(comm.compare), "LOG", CLI_COMM, "measured times to judge"},
     {"plan", 'p', CLI_TEXT, TO(plan), "FILE", CLI_TAKES_PLAN,
      "plan JSON file; flags override what it says"},
     {"profile", 0, CLI_TEXT, TO(profile), "NAME|FILE",
@@ -119,7 +134,8 @@ const struct cli_option cli_options[] = {
      "calibrated constants; default: preset of the GPU"},
     {"stack", 0, CLI_TEXT, TO(stack), "NAME", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW,
      "training software whose defaults and overheads apply; default: generic"},
-    {"set", 's', CLI_SET, 0, "PATH=VALUE", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW,
+    {"set", 's', CLI_SET, 0, "PATH=VALUE",
+     CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_COMM,
      "sets one field, e.g. cluster.network.nic='200 Gb/s'; repeatable"},
     {"flops", 0, CLI_TEXT, TO(flops), "CONVENTION", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF,
      "how flop are counted for MFU; default: megatron"},
@@ -157,7 +173,7 @@ const struct cli_option cli_options[] = {
      "worker threads; default: processors"},
     {"json", 0, CLI_SWITCH, TO(json), NULL,
      CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_LIST | CLI_VALIDATE | CLI_CALIBRATE |
-         CLI_DETECT | CLI_POOL,
+         CLI_DETECT | CLI_POOL | CLI_COMM,
      "JSON instead of text"},
     {"man", 0, CLI_SWITCH, TO(man), NULL, CLI_HELP, "manual page in mdoc form"},
     {"quiet", 'q', CLI_SWITCH, TO(quiet), NULL, CLI_ANY, "no progress bar, no warnings"},

@@ -332,3 +332,55 @@ ty_status ty_collective_predict(const struct ty_collective_query *query,
     *out = time;
     return TY_OK;
 }
+
+/* ---- many sizes ---------------------------------------------------------------------------- */
+
+static ty_status predict_points(struct ty_comm *comm, const struct ty_collective_tables *tables,
+                                struct ty_error *error)
+{
+    ty_status status = TY_OK;
+    for (uint32_t i = 0; i < comm->n && status == TY_OK; i++) {
+        comm->query.size_bytes = comm->points[i].size_bytes;
+        status = ty_collective_predict(&comm->query, tables, &comm->points[i].predicted, error);
+    }
+    return status;
+}
+
+ty_status ty_comm_predict(const struct ty_collective_query *query, const double *size_bytes,
+                          uint32_t n, const struct ty_collective_tables *tables,
+                          struct ty_comm *out, struct ty_error *error)
+{
+    struct ty_comm comm = {.query = *query, .n = n};
+    comm.points = calloc((size_t)n + 1, sizeof *comm.points);
+    if (!comm.points)
+        return error_set(error, TY_ERR_NOMEM, "sizes", "out of memory");
+    for (uint32_t i = 0; i < n; i++)
+        comm.points[i] = (struct ty_comm_point){.size_bytes = size_bytes[i],
+                                                .measured_s = (double)NAN,
+                                                .measured_busbw_bytes_per_s = (double)NAN,
+                                                .off = (double)NAN};
+    const ty_status status = predict_points(&comm, tables, error);
+    if (status != TY_OK)
+        ty_comm_free(&comm);
+    else
+        *out = comm;
+    return status;
+}
+
+void ty_comm_free(struct ty_comm *comm)
+{
+    free(comm->points);
+    *comm = (struct ty_comm){0};
+}
+
+const char *ty_collective_origin_name(enum ty_collective_origin origin)
+{
+    static const char *const names[] = {"table", "interpolated", "lines", "neighbour", "model"};
+    return names[origin];
+}
+
+const char *ty_comm_verdict_name(enum ty_comm_verdict verdict)
+{
+    static const char *const names[] = {"", "normal", "low", "high"};
+    return names[verdict];
+}

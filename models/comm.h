@@ -30,8 +30,8 @@ const char *comm_limit(const struct comm_group *group, enum ty_collective_op op,
 
 /* Time of a table at a size inside its range: straight in log-log between its points. */
 double comm_table_s(const struct ty_collective_table *table, double size_bytes);
-/* Beyond it: least of up to three lines a + S/B, each fitted to a third of the points by relative
- * least squares with a, 1/B >= 0. Needs at least COMM_LINE_POINTS points. */
+/* Beyond it: the lesser of two lines a + S/B, each fitted to the four points (or half of fewer) at
+ * an end by relative least squares with a, 1/B >= 0. Needs COMM_LINE_POINTS points. */
 #define COMM_LINE_POINTS 4
 double comm_lines_s(const struct ty_collective_table *table, double size_bytes);
 
