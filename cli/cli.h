@@ -30,9 +30,8 @@ struct cli_args {
     bool json, quiet, all, overall, tight, exhaustive, measured, keep_plan, help, man;
     uint32_t top, jobs, worst;
     struct { /* of the command pool */
-        const char *trace, *format, *queue, *queues, *nodes, *policy, *placement, *restart,
-            *checkpoint, *mtbf, *repair, *explain, *at;
-        uint32_t gpus;
+        const char *trace, *format, *queue, *queues, *nodes, *gpus, *policy, *placement, *restart,
+            *read_rate, *checkpoint, *mtbf, *repair, *explain, *at;
         bool lossy;
     } pool;
     struct { /* of the command comm */

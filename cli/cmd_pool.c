@@ -9,6 +9,8 @@ enum { MAX_GROUPS = 64, MAX_POLICIES = 32 };
 
 struct inputs {
     struct ty_pool pool;
+    struct ty_cluster cluster;
+    struct ty_values gpus; /* counts to replay; none: the nodes say it */
     struct ty_pool_nodes groups[MAX_GROUPS];
     struct ty_trace trace;
 };
@@ -28,27 +30,29 @@ static ty_status read_time(const char *name, const char *text, double *out, stru
     return TY_OK;
 }
 
-/* Nodes of a cluster file, as many as --gpus says. */
-static ty_status use_cluster(const struct cli_args *args, struct inputs *in, struct ty_error *error)
+/* One node that holds all, or nodes of the cluster file: `gpus` of them, 0: all it has. */
+static ty_status use_gpus(const struct cli_args *args, struct inputs *in, uint32_t gpus,
+                          struct ty_error *error)
 {
-    struct ty_cluster cluster;
-    ty_status status = cli_load_cluster(args, args->cluster, &cluster, error);
-    if (status != TY_OK)
-        return status;
-    const uint32_t per_node = cluster.gpus_per_node;
-    const uint32_t wanted = args->pool.gpus ? args->pool.gpus / per_node : cluster.n_nodes;
-    if (wanted == 0 || (args->pool.gpus && args->pool.gpus % per_node))
+    const struct ty_cluster *cluster = &in->cluster;
+    struct ty_pool_nodes *nodes = &in->groups[0];
+    *nodes = (struct ty_pool_nodes){
+        .n_nodes = 1, .gpus_per_node = gpus, .cpus = (double)NAN, .mem_bytes = (double)NAN};
+    if (!args->cluster)
+        return TY_OK;
+    const uint32_t per_node = cluster->gpus_per_node;
+    nodes->n_nodes = gpus ? gpus / per_node : cluster->n_nodes;
+    nodes->gpus_per_node = per_node;
+    nodes->nodes_per_leaf = cluster->nodes_per_leaf;
+    nodes->mem_bytes = cluster->host_mem_bytes;
+    if (cluster->cpu_cores_per_node)
+        nodes->cpus = cluster->cpu_cores_per_node;
+    snprintf(nodes->gpu, sizeof nodes->gpu, "%s", cluster->gpu.name);
+    if (nodes->n_nodes == 0 || gpus % per_node)
         return cli_refuse(error, "--gpus", "the cluster needs a number of GPUs: a multiple of %u",
                           per_node);
-    if (cluster.n_nodes && wanted > cluster.n_nodes)
-        return cli_refuse(error, "--gpus", "the cluster has %u GPUs", cluster.n_nodes * per_node);
-    in->groups[0] = (struct ty_pool_nodes){
-        .n_nodes = wanted,
-        .gpus_per_node = per_node,
-        .nodes_per_leaf = cluster.nodes_per_leaf,
-        .cpus = cluster.cpu_cores_per_node ? (double)cluster.cpu_cores_per_node : (double)NAN,
-        .mem_bytes = cluster.host_mem_bytes};
-    snprintf(in->groups[0].gpu, sizeof in->groups[0].gpu, "%s", cluster.gpu.name);
+    if (cluster->n_nodes && nodes->n_nodes > cluster->n_nodes)
+        return cli_refuse(error, "--gpus", "the cluster has %u GPUs", cluster->n_nodes * per_node);
     return TY_OK;
 }
 
@@ -61,15 +65,17 @@ static ty_status read_nodes(const struct cli_args *args, struct inputs *in, stru
     if (args->pool.nodes)
         return ty_pool_nodes_read(args->pool.nodes, in->groups, MAX_GROUPS, &in->pool.n_groups,
                                   error);
-    if (args->cluster)
-        return use_cluster(args, in, error);
-    if (!args->pool.gpus)
+    if (!args->cluster && !args->pool.gpus)
         return cli_refuse(error, "pool", "needs --gpus N, --cluster C or --nodes FILE");
-    in->groups[0] = (struct ty_pool_nodes){.n_nodes = 1,
-                                           .gpus_per_node = args->pool.gpus,
-                                           .cpus = (double)NAN,
-                                           .mem_bytes = (double)NAN};
-    return TY_OK;
+    ty_status status = TY_OK;
+    if (args->cluster)
+        status = cli_load_cluster(args, args->cluster, &in->cluster, error);
+    const uint32_t step = args->cluster ? in->cluster.gpus_per_node : 1;
+    if (status == TY_OK && args->pool.gpus)
+        status = cli_values_parse(args->pool.gpus, step, "--gpus", &in->gpus, error);
+    if (status == TY_OK)
+        status = use_gpus(args, in, in->gpus.n ? in->gpus.value[0] : 0, error);
+    return status;
 }
 
 static ty_status read_settings(const struct cli_args *args, struct ty_pool *pool,
@@ -78,6 +84,9 @@ static ty_status read_settings(const struct cli_args *args, struct ty_pool *pool
     pool->seed = args->seed;
     pool->preempt_loses = args->pool.lossy;
     ty_status status = read_time("--restart", args->pool.restart, &pool->restart_s, error);
+    if (status == TY_OK && args->pool.read_rate)
+        status = ty_quantity_parse(args->pool.read_rate, TY_UNIT_BYTES_PER_S,
+                                   &pool->read_bytes_per_s, error);
     if (status == TY_OK)
         status = read_time("--checkpoint", args->pool.checkpoint, &pool->checkpoint_every_s, error);
     if (status == TY_OK)
@@ -163,16 +172,22 @@ static const char *span_text(double seconds, char *out, size_t bytes)
     return out;
 }
 
-static void print_trace(const struct inputs *in)
+static double count_gpus(const struct inputs *in, double *nodes)
 {
-    double gpus = 0.0, nodes = 0.0;
+    double gpus = 0.0;
+    *nodes = 0.0;
     for (uint32_t i = 0; i < in->pool.n_groups; i++) {
         gpus += (double)in->groups[i].n_nodes * in->groups[i].gpus_per_node;
-        nodes += in->groups[i].n_nodes;
+        *nodes += in->groups[i].n_nodes;
     }
-    printf("%llu jobs (%s) on %.0f GPUs", (unsigned long long)in->trace.n_jobs, in->trace.format,
-           gpus);
-    printf(nodes > 1.0 ? " of %.0f nodes\n" : ", any of which serves any job\n", nodes);
+    return gpus;
+}
+
+static void print_trace(const struct inputs *in)
+{
+    char mean[32], median[32], tail[32];
+    const struct ty_pool_spread *recorded = &in->trace.recorded_wait_s;
+    printf("%llu jobs (%s)\n", (unsigned long long)in->trace.n_jobs, in->trace.format);
     for (int note = TY_TRACE_ROWS + 1; note < TY_N_TRACE_NOTES; note++) {
         const char *text;
         if (in->trace.notes[note] && ty_trace_note(note, &text))
@@ -180,6 +195,11 @@ static void print_trace(const struct inputs *in)
     }
     if (in->trace.bad_line)
         printf("           first bad line: %llu\n", (unsigned long long)in->trace.bad_line);
+    if (isfinite(recorded->mean))
+        printf("  recorded wait for the first start: mean %s, median %s, P99 %s\n",
+               span_text(recorded->mean, mean, sizeof mean),
+               span_text(recorded->median, median, sizeof median),
+               span_text(recorded->p99, tail, sizeof tail));
 }
 
 static void print_spread(const char *name, const struct ty_pool_spread *spread)
@@ -204,9 +224,14 @@ static void print_blocked(const struct ty_pool_metrics *metrics)
            100.0 * metrics->blocked_shape_s / total_s, 100.0 * metrics->blocked_policy_s / total_s);
 }
 
-static void print_metrics(const char *policy, const struct ty_pool_metrics *metrics)
+static void print_metrics(const struct inputs *in, const struct ty_pool_metrics *metrics)
 {
     char text[32];
+    double nodes;
+    const char *policy = in->pool.policy;
+    const double gpus = count_gpus(in, &nodes);
+    printf(nodes > 1.0 ? "%.0f GPUs of %.0f nodes\n" : "%.0f GPUs, any of which serves any job\n",
+           gpus, nodes);
     printf("\n%-20s %10s %10s %10s %10s %10s\n", policy, "mean", "median", "P90", "P99", "max");
     print_spread("completion", &metrics->jct_s);
     print_spread("waiting", &metrics->wait_s);
@@ -236,14 +261,15 @@ static void print_metrics(const char *policy, const struct ty_pool_metrics *metr
                (unsigned long long)metrics->n_refused);
 }
 
-static void print_row(const char *policy, const struct ty_pool_metrics *metrics, bool first)
+static void print_row(const struct inputs *in, const struct ty_pool_metrics *metrics, bool first)
 {
     char jct[32], median[32], tail[32], wait[32];
+    double nodes;
     if (first)
-        printf("\n%-14s %10s %10s %10s %10s %9s %9s %9s %8s\n", "policy", "mean JCT", "median",
-               "P99", "mean wait", "slowdown", "allocated", "preempt", "worst rho");
-    printf("%-14s %10s %10s %10s %10s %9.2f %8.1f%% %9llu %8.2f\n", policy,
-           span_text(metrics->jct_s.mean, jct, sizeof jct),
+        printf("\n%-14s %7s %10s %10s %10s %10s %9s %9s %9s %9s\n", "policy", "GPUs", "mean JCT",
+               "median", "P99", "mean wait", "slowdown", "allocated", "preempt", "worst rho");
+    printf("%-14s %7.0f %10s %10s %10s %10s %9.2f %8.1f%% %9llu %9.2f\n", in->pool.policy,
+           count_gpus(in, &nodes), span_text(metrics->jct_s.mean, jct, sizeof jct),
            span_text(metrics->jct_s.median, median, sizeof median),
            span_text(metrics->jct_s.p99, tail, sizeof tail),
            span_text(metrics->wait_s.mean, wait, sizeof wait), metrics->slowdown.mean,
@@ -350,9 +376,9 @@ static int replay(const struct cli_args *args, struct inputs *in, bool first, bo
         status = text ? CLI_OK : CLI_FAILED;
         ty_text_free(text);
     } else if (alone) {
-        print_metrics(in->pool.policy, &result.metrics);
+        print_metrics(in, &result.metrics);
     } else {
-        print_row(in->pool.policy, &result.metrics, first);
+        print_row(in, &result.metrics, first);
     }
     if (status == CLI_OK && alone && args->out && !write_jobs(args->out, in, &result))
         status = CLI_FAILED;
@@ -369,9 +395,10 @@ static int run_pool(const struct cli_args *args, struct inputs *in)
     if (read_policies(asked, policies, &n, &error) != TY_OK ||
         read_inputs(args, in, &error) != TY_OK)
         return cli_fail(&error);
-    const bool alone = n == 1;
+    const uint32_t n_counts = in->gpus.n ? in->gpus.n : 1;
+    const bool alone = n == 1 && n_counts == 1;
     if (!alone && (args->out || args->json || args->pool.explain)) {
-        cli_refuse(&error, "--policy", "--out, --json and --explain take one policy");
+        cli_refuse(&error, "pool", "--out, --json and --explain take one policy and one --gpus");
         return cli_fail(&error);
     }
     in->pool.policy = policies[0];
@@ -380,8 +407,10 @@ static int run_pool(const struct cli_args *args, struct inputs *in)
     if (!args->json)
         print_trace(in);
     int status = CLI_OK;
-    for (uint32_t i = 0; i < n && status == CLI_OK; i++) {
-        in->pool.policy = policies[i];
+    for (uint32_t i = 0; i < n * n_counts && status == CLI_OK; i++) {
+        in->pool.policy = policies[i / n_counts];
+        if (in->gpus.n && use_gpus(args, in, in->gpus.value[i % n_counts], &error) != TY_OK)
+            return cli_fail(&error);
         status = replay(args, in, i == 0, alone);
     }
     return status;

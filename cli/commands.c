@@ -63,14 +63,15 @@ const struct cli_command cli_commands[] = {
      "Prints every value with the place it was read at, what contradicts it, and what is missing "
      "and how to get it; with --json, the cluster file, which also keeps all that. The exit status "
      "is 2 when no source names the GPU; --gpu gives it."},
-    {"pool", "--trace FILE --gpus N|--cluster C|--nodes FILE", "a shared cluster under a job trace",
-     CLI_POOL, 0, cmd_pool,
+    {"pool", "--trace FILE --gpus RANGE|--cluster C|--nodes FILE",
+     "a shared cluster under a job trace", CLI_POOL, 0, cmd_pool,
      "Replays the jobs of a trace under a policy: gangs, node and GPU types, parts of GPUs, "
      "preemption, quotas, failures of nodes. Prints completion times, waiting, utilisation, "
      "fragmentation, fairness. --policy all compares the policies, --out writes the times of each "
      "job, --explain says why a job waits and what would help. docs/pool.md describes the forms of "
      "traces, the policies and the measures.\n"
-     "--gpus alone is a counting cluster: any free GPU serves any job. With --cluster, its nodes "
+     "--gpus alone is a counting cluster: any free GPU serves any job; several counts show what "
+     "more GPUs would bring. With --cluster, its nodes "
      "and leaf switches are used; --gpus limits them."},
     {"show", "model|cluster|gpu|plan|profile|run [NAME|FILE]",
      "an input as trainyard understands it", CLI_SHOW, 2, cmd_show,
@@ -96,7 +97,8 @@ const struct cli_option cli_options[] = {
      "form of the trace: native, sacct, philly, helios, acme, openb, muri, tiresias; default: "
      "auto"},
     {"queue", 0, CLI_TEXT, TO(pool.queue), "NAME", CLI_POOL, "only the jobs of this queue"},
-    {"gpus", 'g', CLI_U32, TO(pool.gpus), "N", CLI_POOL, "GPUs of the pool"},
+    {"gpus", 'g', CLI_TEXT, TO(pool.gpus), "RANGE", CLI_POOL,
+     "GPUs of the pool; a list or range compares them: 48,64 or 64..512*2"},
     {"nodes", 0, CLI_TEXT, TO(pool.nodes), "FILE", CLI_POOL,
      "CSV of node types: nodes, gpus_per_node, gpu_model, cpus, memory_mib, ..."},
     {"policy", 0, CLI_TEXT, TO(pool.policy), "NAME[,NAME]", CLI_POOL,
@@ -107,6 +109,8 @@ const struct cli_option cli_options[] = {
      "CSV of queues: queue, weight, quota_gpus, borrow_gpus, cohort"},
     {"restart", 0, CLI_TEXT, TO(pool.restart), "TIME", CLI_POOL,
      "GPUs held before work goes on after a stop, in s; default: 0"},
+    {"read-rate", 0, CLI_TEXT, TO(pool.read_rate), "RATE", CLI_POOL,
+     "... and until the checkpoint of the job (column checkpoint_gib) is read (10 GB/s)"},
     {"checkpoint", 0, CLI_TEXT, TO(pool.checkpoint), "TIME", CLI_POOL,
      "work between checkpoints; a failure loses what came after the last; default: none"},
     {"lossy", 0, CLI_SWITCH, TO(pool.lossy), NULL, CLI_POOL,

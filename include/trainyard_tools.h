@@ -336,8 +336,9 @@ struct ty_trace {
     struct ty_pool_queue *queues; /* [n_queues], in order of appearance; defaults but the name */
     uint32_t n_queues;
     uint64_t notes[TY_N_TRACE_NOTES];
-    uint64_t bad_line; /* of the first bad row; 0: none */
-    bool dated;        /* the file has dates: times count from the first submission */
+    uint64_t bad_line;                     /* of the first bad row; 0: none */
+    struct ty_pool_spread recorded_wait_s; /* start - submission in the file; NAN: it has none */
+    bool dated; /* the file has dates: times count from the first submission */
     void *memory;
 };
 

@@ -117,6 +117,11 @@ static void test_restart(void)
     ok(ENDS(125, 60), "srtf, a checkpoint every 20 s: 10 s are lost");
     jobs[0].restart_s = 0;
     ok(ENDS(120, 60), "a job's own restart time");
+    /* Its checkpoint of 80 GB is read at 10 GB/s: 8 s. */
+    pool.read_bytes_per_s = 10e9;
+    jobs[0].checkpoint_bytes = 80e9;
+    ok(ENDS(128, 60), "a restart reads the checkpoint");
+    jobs[0].checkpoint_bytes = NAN;
     /* Deadlines: A misses 119, B meets 60. */
     jobs[0].deadline_s = 119;
     jobs[1].deadline_s = 60;
