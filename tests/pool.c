@@ -424,7 +424,7 @@ static void test_explain(void)
        "explain: fragmented with 4 GPUs free");
     ok(verdict.n_moves == 1 && verdict.moves[0].gpus == 2, "explain: one job of 2 GPUs to move");
     near(verdict.expected_s, 10, 0, "explain: or wait until 10 s");
-    ok(strstr(verdict.advice, "Moving 1 running jobs (2 GPUs)") != NULL, "explain: in words");
+    ok(strstr(verdict.advice, "Moving 1 running job (2 GPUs)") != NULL, "explain: in words");
     ok(ty_pool_explain(&pool, jobs, n_jobs, 2, 12, &verdict, &error) == TY_OK &&
            verdict.reason == TY_POOL_RUNS,
        "explain: at 12 s it runs");
@@ -432,6 +432,18 @@ static void test_explain(void)
     ok(ty_pool_explain(&pool, jobs, n_jobs, 2, NAN, &verdict, &error) == TY_OK &&
            verdict.reason == TY_POOL_NEVER,
        "explain: 5 GPUs on one node, never");
+    /* Two leaves of two nodes; A and B on the first, C on the second; A ends: 4 free on each. */
+    begin("fit", 4, 4);
+    groups[0].nodes_per_leaf = 2;
+    for (uint32_t i = 0; i < 3; i++)
+        add(0, i == 0 ? 10 : 100, 4)->worker = 4;
+    struct ty_pool_job *gang = add(11, 5, 8);
+    gang->worker = 4;
+    gang->level = TY_POOL_LEAF;
+    ok(ty_pool_explain(&pool, jobs, n_jobs, 3, NAN, &verdict, &error) == TY_OK &&
+           verdict.reason == TY_POOL_FRAGMENTED && verdict.domains_fit == 2 &&
+           verdict.n_moves == 1 && verdict.moves[0].job == 1,
+       "explain: B moves to the other leaf");
     begin("fifo", 1, 4);
     add_four();
     ok(ty_pool_explain(&pool, jobs, n_jobs, 2, NAN, &verdict, &error) == TY_OK &&
