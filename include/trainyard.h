@@ -370,6 +370,7 @@ struct ty_plan {
 /* ---- profile ------------------------------------------------------------------------------
  * Calibrated constants: device, fabric, software stack. Plain values: it needs no file. */
 
+struct ty_collective_tables;
 struct ty_profile {
     char name[48], stack[32];
     char source[160];
@@ -430,6 +431,9 @@ struct ty_profile {
     /* defaults of the stack for plan switches left open */
     int default_sharding, default_grad_dtype, default_sp, default_attention, default_optimizer;
     uint32_t default_overlap;
+    /* measured collectives of the cluster, used before the constants above where they reach; NULL:
+     * none. They belong to the caller and must outlive the predictor. */
+    const struct ty_collective_tables *collectives;
 };
 
 /* ---- answers ------------------------------------------------------------------------------ */

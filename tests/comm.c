@@ -232,6 +232,56 @@ static void test_judge_nvls(void)
     check_cause(comm, "NVLS is not used", "365.6 GB/s: rings");
 }
 
+/* ---- tables of a profile --------------------------------------------------------------------- */
+
+static double alone_s(const struct collective_flow *flow)
+{
+    return flow->latency_s + flow->work_bytes / flow->cap_bytes_per_s;
+}
+
+static void test_profile(void)
+{
+    const struct ty_collective_table table = table_of(16, N(sizes));
+    const struct ty_collective_tables tables = {1, &table};
+    struct ty_model model;
+    struct ty_profile profile;
+    struct setting setting;
+    struct comm_group group;
+    struct collective_flow flow;
+    fixture_llama3_8b(&model);
+    ty_init(TY_KIND_PROFILE, &profile);
+    profile.site_comm_ratio = 3.0;
+    profile.collectives = &tables;
+    ok(setting_init(&model, &h100, &profile, &setting, NULL, &error) == TY_OK &&
+           comm_group_init(&h100, 16, 0, &group, &error) == TY_OK,
+       "a profile with a table");
+    struct collective reduce = {COLLECTIVE_ALL_REDUCE, 4096.0, group.shape, 0.0, 0.0, 0.0, 0.0};
+    near(collective_time_s(&setting, &reduce), two_lines(4096.0), 1e-12,
+         "its time goes before the form and the site");
+    collective_as_flow(&setting, &reduce, &flow);
+    near(alone_s(&flow), two_lines(4096.0), 1e-12, "as a flow that runs alone too");
+    reduce.share = 0.25;
+    near(collective_time_s(&setting, &reduce), two_lines(4096.0) / 4.0, 1e-12, "a quarter of it");
+    reduce.share = 0.0;
+    reduce.payload_bytes = 1.0 * GIB;
+    near(collective_time_s(&setting, &reduce), two_lines(1.0 * GIB), 1e-9, "beyond it: lines");
+    /* DESIGN 4: as many ranks per domain, scaled by prior(n) / prior(n') */
+    struct comm_group more;
+    ok(comm_group_init(&h100, 64, 0, &more, &error) == TY_OK, "64 ranks");
+    reduce.shape = more.shape;
+    reduce.payload_bytes = 16777216.0;
+    near(collective_time_s(&setting, &reduce),
+         two_lines(16777216.0) * comm_prior_s(&more, TY_ALL_REDUCE, 16777216.0, NULL) /
+             comm_prior_s(&group, TY_ALL_REDUCE, 16777216.0, NULL),
+         1e-12, "more ranks: scaled by the priors");
+    reduce.shape.ranks_per_domain = 4;
+    reduce.shape.n_domains = 16;
+    setting.profile.collectives = NULL;
+    const double form_s = collective_time_s(&setting, &reduce);
+    setting.profile.collectives = &tables;
+    ok(collective_time_s(&setting, &reduce) == form_s, "other ranks per domain: the form");
+}
+
 int main(void)
 {
     fixture_dgx_h100(&h100);
@@ -241,6 +291,7 @@ int main(void)
     test_neighbour();
     test_model();
     test_refusals();
+    test_profile();
     test_judge();
     test_judge_nvls();
     return tap_done();
