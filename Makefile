@@ -39,9 +39,8 @@ FUZZ_SRC := $(wildcard tests/fuzz/*.c)
 SCRIPTS := $(sort $(wildcard tests/*.t))
 # Sorted by name without its end: "h100-sxm" comes before "h100-sxm-96gb".
 DATA := $(addsuffix .json,$(sort $(basename $(wildcard data/gpus/*.json data/clusters/*.json \
-          data/models/*.json data/profiles/*.json data/rules/*.json data/stacks/*.json \
-          data/fabrics/*.json \
-          data/runs/fitted.json))))
+          data/models/*.json data/profiles/*.json data/rules/*.json data/sites/*.json \
+          data/stacks/*.json data/fabrics/*.json data/runs/fitted.json))))
 FORMATTED := $(wildcard $(addsuffix /*.[ch],include sim models models/spec search calibrate \
                                             reports cli tests tests/bench tests/fuzz))
 
@@ -50,14 +49,14 @@ CORE_OBJ = $(call obj,$(CORE_SRC))
 TOOLS_OBJ = $(call obj,$(TOOLS_SRC)) $(B)/obj/builtin.o
 # Internal helpers of the core that the tools library needs too. Hidden symbols do not cross a
 # library's border, so each library carries its copy; they hold no data.
-COMMON_OBJ = $(call obj,sim/arena.c sim/error.c models/fields_use.c search/parallel.c models/pool_spread.c)
+COMMON_OBJ = $(call obj,sim/arena.c sim/error.c models/fields_use.c search/parallel.c)
 CLI_OBJ = $(call obj,$(CLI_SRC))
 TESTS = $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
 BENCHES = $(patsubst tests/bench/%.c,$(B)/bench/%,$(BENCH_SRC))
 FUZZERS = $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
 
 CORE_LIBS = -lm -lpthread
-TOOLS_LIBS = -lcjson -lsqlite3 -lexpat $(CORE_LIBS)
+TOOLS_LIBS = -lcjson -lsqlite3 -lexpat -lgsl -lgslcblas $(CORE_LIBS)
 
 CORE_A = $(B)/libtrainyard.a
 TOOLS_A = $(B)/libtrainyard-tools.a
@@ -65,11 +64,11 @@ CORE_SO = $(B)/libtrainyard.so.$(SOVERSION)
 TOOLS_SO = $(B)/libtrainyard-tools.so.$(SOVERSION)
 LIBRARIES = $(CORE_A) $(TOOLS_A) $(B)/libtrainyard.so $(B)/libtrainyard-tools.so
 MAN = $(patsubst %,$(B)/man/trainyard-%.1,$(COMMANDS)) $(B)/man/trainyard.1
-COMMANDS = predict sweep whatif report show list validate calibrate comm pool detect help version
+COMMANDS = predict sweep whatif report show list validate calibrate pool detect help version
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: FORCE all help check test test-long check-asan check-tsan check-valgrind fuzz bench golden fabrics man \
+.PHONY: FORCE all help check test test-long check-asan check-tsan check-valgrind fuzz bench golden fabrics profiles man \
         format lint coverage install uninstall dist clean
 
 all: $(B)/trainyard $(LIBRARIES)
@@ -85,6 +84,7 @@ help:
 	@echo 'bench           benchmarks as TSV; BENCH=NAME runs one'
 	@echo 'golden          rewrites tests/golden/*.out and data/runs/accuracy.json from this build'
 	@echo 'fabrics         rewrites data/fabrics from data/micro/nccl'
+	@echo 'profiles        fits the constants of data/profiles, stacks, sites to data/runs'
 	@echo 'man             manual pages; format, lint: source style'
 	@echo 'install         to $$(DESTDIR)$$(PREFIX), PREFIX=$(PREFIX); uninstall removes all of it'
 	@echo 'dist, clean     source archive of HEAD; removes $(B)/'
@@ -204,6 +204,13 @@ coverage:
 	    awk -F"'" '/^File/ {file = $$2} /^Lines executed/ && file ~ /\.c$$/ && !seen[file]++ \
 	        {print $$0, file}' | sed 's/^Lines executed://; s/% of /% of\t/; s/ \//\t\//' | sort -n
 
+# ---- fitted constants ------------------------------------------------------------------------
+# From the published runs: about ten minutes of two processors. Build the program again after it.
+$(B)/fit_profiles: $(B)/obj/tools/fit_profiles.o $(B)/internal/tools.a $(B)/internal/core.a
+	$(LINK) -o $@ $^ $(TOOLS_LIBS)
+profiles: $(B)/fit_profiles
+	$(B)/fit_profiles data/runs/published.csv data
+
 # ---- manual, style ---------------------------------------------------------------------------
 man: $(MAN)
 $(B)/man/trainyard.1: man/trainyard.1
@@ -241,7 +248,7 @@ Name: trainyard-tools
 Description: Specification files, results database and reports of trainyard
 Version: $(VERSION)
 Requires: trainyard
-Requires.private: sqlite3 libcjson expat
+Requires.private: sqlite3 libcjson expat gsl
 Libs: -L$${libdir} -ltrainyard-tools
 Cflags: -I$${includedir}
 endef

@@ -22,7 +22,7 @@ enum record_section { RECORD_PARAMETER, RECORD_VALUE, RECORD_HARDWARE, RECORD_SO
 
 /* X(bit name, word in the file, what it says) */
 #define RECORD_FLAGS(X)                                                                            \
-    X(COLD, "cold", "first point of a table, slower than larger ones: start-up is in it")       \
+    X(COLD, "cold", "first point of a table, slower than larger ones: start-up is in it")          \
     X(OUTLIER, "outlier", "slower than a larger size of the same table by 30 % or more")           \
     X(DERIVED, "derived", "a value was calculated from printed ones, not printed itself")          \
     X(COARSE, "coarse", "the printed digits leave more than 5 % open")                             \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Row to inputs: model, cluster, plan in that order. Every cell is read through the facts. */
 #include "calibrate/run.h"
+#include "models/spec/builtin.h"
 #include "sim/error.h"
 
 #include <math.h>
@@ -213,6 +214,8 @@ static void read_sharding(const char *cell, struct ty_plan *plan)
 static void read_overlap(const struct facts *facts, uint32_t stack_overlap, struct ty_plan *plan)
 {
     plan->overlap = (stack_overlap & ~(uint32_t)TY_OVERLAP_TP) | TY_OVERLAP_GIVEN;
+    if (whole_or(facts, "packed", 0))
+        plan->packed = TY_ON;
     if (whole_or(facts, "tp_overlap", 0))
         plan->overlap |= TY_OVERLAP_TP;
     if (whole_or(facts, "ep_overlap", 0))
@@ -387,6 +390,20 @@ static void refuse_sizes(const struct facts *facts, struct ty_run_row *row)
                             facts_text(facts, *name), limits[i].max);
 }
 
+/* Stack and site of the row; its release where that is known to matter. */
+static ty_status read_profile(const char *name, struct ty_run *run, struct ty_error *error)
+{
+    const struct ty_run_row *row = &run->row;
+    char stack[sizeof row->stack + sizeof row->release];
+    text_format(stack, sizeof stack, "%s@%s", row->stack, row->release);
+    if (!builtin_find("stacks", stack))
+        text_format(stack, sizeof stack, "%s", row->stack);
+    ty_status status = ty_profile_load(name, stack, &run->cluster, &run->profile, error);
+    if (status == TY_OK && !name && builtin_find("sites", row->site))
+        status = ty_site_load(row->site, &run->profile, error);
+    return status;
+}
+
 ty_status run_from_row(const struct run_table *table, uint64_t index, struct ty_run *out,
                        struct ty_error *error)
 {
@@ -402,8 +419,7 @@ ty_status run_from_row(const struct run_table *table, uint64_t index, struct ty_
     if (status == TY_OK)
         status = read_cluster(&facts, &out->cluster, error);
     if (status == TY_OK)
-        status =
-            ty_profile_load(table->profile, out->row.stack, &out->cluster, &out->profile, error);
+        status = read_profile(table->profile, out, error);
     if (status == TY_OK)
         status = read_plan(&facts, out, error);
     if (status != TY_OK)

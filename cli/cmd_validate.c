@@ -186,6 +186,33 @@ static int plot(const char *folder, const struct ty_validation *validation)
     return CLI_OK;
 }
 
+static void print_held_out(const struct ty_validation *validation, const char *title)
+{
+    printf("\n%s\n", title);
+    print_groups(validation, TY_RUN_FAMILY, "family");
+    print_groups(validation, TY_RUN_SOURCE, "source");
+    print_overall(validation);
+}
+
+/* Constants fitted without the rows they predict, by both ways to leave rows out; JSON has room for
+ * the first. */
+static int cross_validate(const struct cli_args *args, struct ty_validation *validation)
+{
+    struct ty_error error = {0};
+    if (ty_validate_held_out(args->runs, TY_HELD_OUT_GROUPS, args->jobs, validation, &error) !=
+        TY_OK)
+        return cli_fail(&error);
+    if (args->json)
+        return print_json(validation);
+    print_held_out(validation, "Constants fitted without the row's sweep (five folds): error in "
+                               "percent");
+    if (ty_validate_held_out(args->runs, TY_HELD_OUT_SOURCES, args->jobs, validation, &error) !=
+        TY_OK)
+        return cli_fail(&error);
+    print_held_out(validation, "Constants fitted without the row's source: error in percent");
+    return CLI_OK;
+}
+
 int cmd_validate(struct cli_args *args)
 {
     struct ty_error error = {0};
@@ -197,7 +224,9 @@ int cmd_validate(struct cli_args *args)
     const struct ty_validate_options options = {args->profile, args->jobs};
     if (ty_validate_runs(args->runs, &options, &validation, &error) != TY_OK)
         return cli_fail(&error);
-    int status = args->json ? print_json(&validation) : print_all(args, &validation);
+    int status = args->cv     ? cross_validate(args, &validation)
+                 : args->json ? print_json(&validation)
+                              : print_all(args, &validation);
     if (status == CLI_OK && args->out)
         status = plot(args->out, &validation);
     if (status == CLI_OK && n_refused(&validation) == validation.n_rows)

@@ -46,15 +46,6 @@ const struct cli_command cli_commands[] = {
      "that to a file.\n"
      "A file without anything usable is reported with the reason; the exit status is 2 when no "
      "file had anything."},
-    {"comm", "--cluster C --op OP --gpus N", "time of a collective; is a measured one normal",
-     CLI_COMM, 0, cmd_comm,
-     "Prints for each size of an all-reduce, all-gather, reduce-scatter, all-to-all or send how "
-     "long it takes, the algorithm and bus bandwidth of nccl-tests, what limits it and where the "
-     "number comes from: a measured table of this cluster, one of another, or NCCL's cost model.\n"
-     "--compare LOG puts what nccl-tests, rccl-tests or another tool that calibrate import reads "
-     "has measured beside it: normal, low or high, and the likely cause when low (docs/comm.md). "
-     "Operation and GPUs are then those of the log unless given. A low number is an answer: the "
-     "exit status is 0; a log without any is bad input."},
     {"detect", "[FILE...]", "a cluster file from what is there", CLI_DETECT, CLI_MAX_WORDS,
      cmd_detect,
      "Without files: this machine, from /sys, /proc and nvidia-smi. With files: dumps of NCCL, "
@@ -63,15 +54,14 @@ const struct cli_command cli_commands[] = {
      "Prints every value with the place it was read at, what contradicts it, and what is missing "
      "and how to get it; with --json, the cluster file, which also keeps all that. The exit status "
      "is 2 when no source names the GPU; --gpu gives it."},
-    {"pool", "--trace FILE --gpus RANGE|--cluster C|--nodes FILE",
-     "a shared cluster under a job trace", CLI_POOL, 0, cmd_pool,
+    {"pool", "--trace FILE --gpus N|--cluster C|--nodes FILE", "a shared cluster under a job trace",
+     CLI_POOL, 0, cmd_pool,
      "Replays the jobs of a trace under a policy: gangs, node and GPU types, parts of GPUs, "
      "preemption, quotas, failures of nodes. Prints completion times, waiting, utilisation, "
      "fragmentation, fairness. --policy all compares the policies, --out writes the times of each "
      "job, --explain says why a job waits and what would help. docs/pool.md describes the forms of "
      "traces, the policies and the measures.\n"
-     "--gpus alone is a counting cluster: any free GPU serves any job; several counts show what "
-     "more GPUs would bring. With --cluster, its nodes "
+     "--gpus alone is a counting cluster: any free GPU serves any job. With --cluster, its nodes "
      "and leaf switches are used; --gpus limits them."},
     {"show", "model|cluster|gpu|plan|profile|run [NAME|FILE]",
      "an input as trainyard understands it", CLI_SHOW, 2, cmd_show,
@@ -97,8 +87,7 @@ const struct cli_option cli_options[] = {
      "form of the trace: native, sacct, philly, helios, acme, openb, muri, tiresias; default: "
      "auto"},
     {"queue", 0, CLI_TEXT, TO(pool.queue), "NAME", CLI_POOL, "only the jobs of this queue"},
-    {"gpus", 'g', CLI_TEXT, TO(pool.gpus), "RANGE", CLI_POOL,
-     "GPUs of the pool; a list or range compares them: 48,64 or 64..512*2"},
+    {"gpus", 'g', CLI_U32, TO(pool.gpus), "N", CLI_POOL, "GPUs of the pool"},
     {"nodes", 0, CLI_TEXT, TO(pool.nodes), "FILE", CLI_POOL,
      "CSV of node types: nodes, gpus_per_node, gpu_model, cpus, memory_mib, ..."},
     {"policy", 0, CLI_TEXT, TO(pool.policy), "NAME[,NAME]", CLI_POOL,
@@ -109,8 +98,6 @@ const struct cli_option cli_options[] = {
      "CSV of queues: queue, weight, quota_gpus, borrow_gpus, cohort"},
     {"restart", 0, CLI_TEXT, TO(pool.restart), "TIME", CLI_POOL,
      "GPUs held before work goes on after a stop, in s; default: 0"},
-    {"read-rate", 0, CLI_TEXT, TO(pool.read_rate), "RATE", CLI_POOL,
-     "... and until the checkpoint of the job (column checkpoint_gib) is read (10 GB/s)"},
     {"checkpoint", 0, CLI_TEXT, TO(pool.checkpoint), "TIME", CLI_POOL,
      "work between checkpoints; a failure loses what came after the last; default: none"},
     {"lossy", 0, CLI_SWITCH, TO(pool.lossy), NULL, CLI_POOL,
@@ -123,14 +110,8 @@ const struct cli_option cli_options[] = {
     {"at", 0, CLI_TEXT, TO(pool.at), "TIME", CLI_POOL,
      "... at this time; default: when it first waits"},
     {"cluster", 'c', CLI_TEXT, TO(cluster), "NAME|FILE",
-     CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_POOL | CLI_COMM,
+     CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_POOL,
      "built-in cluster or a cluster JSON file"},
-    {"op", 0, CLI_TEXT, TO(comm.op), "OP", CLI_COMM,
-     "all_reduce, all_gather, reduce_scatter, alltoall or sendrecv"},
-    {"gpus", 0, CLI_U32, TO(comm.ranks), "N", CLI_COMM, "ranks of the group, one a GPU"},
-    {"sizes", 0, CLI_TEXT, TO(comm.sizes), "SIZE..SIZE", CLI_COMM,
-     "doublings, or a list: 1MiB,64MiB; as nccl-tests counts them; default: 1MiB..8GiB"},
-    {"compare", 0, CLI_TEXT, TO(comm.compare), "LOG", CLI_COMM, "measured times to judge"},
     {"plan", 'p', CLI_TEXT, TO(plan), "FILE", CLI_TAKES_PLAN,
      "plan JSON file; flags override what it says"},
     {"profile", 0, CLI_TEXT, TO(profile), "NAME|FILE",
@@ -138,8 +119,7 @@ const struct cli_option cli_options[] = {
      "calibrated constants; default: preset of the GPU"},
     {"stack", 0, CLI_TEXT, TO(stack), "NAME", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW,
      "training software whose defaults and overheads apply; default: generic"},
-    {"set", 's', CLI_SET, 0, "PATH=VALUE",
-     CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_COMM,
+    {"set", 's', CLI_SET, 0, "PATH=VALUE", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW,
      "sets one field, e.g. cluster.network.nic='200 Gb/s'; repeatable"},
     {"flops", 0, CLI_TEXT, TO(flops), "CONVENTION", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF,
      "how flop are counted for MFU; default: megatron"},
@@ -158,6 +138,8 @@ const struct cli_option cli_options[] = {
      "the GPU, where no file names it or several are there"},
     {"out", 'o', CLI_TEXT, TO(out), "FILE", CLI_POOL, "CSV of the times of each job"},
     {"runs", 0, CLI_TEXT, TO(runs), "FILE", CLI_VALIDATE | CLI_SHOW, "CSV table of measured runs"},
+    {"cv", 0, CLI_SWITCH, TO(cv), NULL, CLI_VALIDATE,
+     "fit the constants again without the rows they predict: by groups, and source by source"},
     {"worst", 0, CLI_U32, TO(worst), "N", CLI_VALIDATE, "rows with the largest errors to list"},
     {"measured", 0, CLI_SWITCH, TO(measured), NULL, CLI_PREDICT,
      "the plan is known to run: its time is computed even where memory or tp would forbid it"},
@@ -177,7 +159,7 @@ const struct cli_option cli_options[] = {
      "worker threads; default: processors"},
     {"json", 0, CLI_SWITCH, TO(json), NULL,
      CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_LIST | CLI_VALIDATE | CLI_CALIBRATE |
-         CLI_DETECT | CLI_POOL | CLI_COMM,
+         CLI_DETECT | CLI_POOL,
      "JSON instead of text"},
     {"man", 0, CLI_SWITCH, TO(man), NULL, CLI_HELP, "manual page in mdoc form"},
     {"quiet", 'q', CLI_SWITCH, TO(quiet), NULL, CLI_ANY, "no progress bar, no warnings"},

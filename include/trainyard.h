@@ -364,15 +364,16 @@ struct ty_plan {
     int cp_scheme;              /* enum ty_cp_scheme */
     double moe_imbalance;       /* load of the busiest EP rank / mean, >= 1; default 1 */
     int cuda_graph, compile;    /* enum ty_switch */
+    int packed;                 /* enum ty_switch: short samples packed to seq, each attending to
+                                   itself only */
     uint32_t dp, edp, n_micro;  /* derived by ty_plan_resolve; ignored as input */
 };
 
 /* ---- profile ------------------------------------------------------------------------------
  * Calibrated constants: device, fabric, software stack. Plain values: it needs no file. */
 
-struct ty_collective_tables;
 struct ty_profile {
-    char name[48], stack[32];
+    char name[48], stack[32], release[16], site[24]; /* release, site: empty when unknown */
     char source[160];
     bool calibrated; /* false: preset constants from datasheets and public microbenchmarks */
     /* device: kernels */
@@ -385,7 +386,9 @@ struct ty_profile {
     double attention_fa2_ratio;  /* the same with FlashAttention-2 kernels */
     double attention_flop_per_s; /* that rate; default: ratio x peak of the GPU */
     double attention_half_seq;   /* sequence length at which half of it is reached */
+    double attention_head_power; /* rate ~ (head size / 128)^power below 128 */
     double attention_backward;   /* inefficiency of backward on top of its 2.5x flop */
+    double packed_ratio;         /* attention of packed fine-tuning samples over that of seq */
     double misaligned_ratio;     /* rate of a batched GEMM whose head size is no multiple of 8 */
     double mem_ratio;            /* achieved / spec memory bandwidth */
     double kernel_floor_s;       /* shortest time of any kernel */
@@ -405,9 +408,11 @@ struct ty_profile {
     double slow_comm;                              /* flow rate lost while compute runs */
     /* stack: software */
     double elementwise_ratio;  /* bytes of element-wise ops over the fully fused minimum */
+    double compiled_ratio;     /* the same with torch.compile over without */
     double cast_ratio;         /* same for quantisation casts */
     double permute_ratio;      /* same for the router and the permutation of MoE tokens */
     double lora_ratio;         /* same for LoRA adapters */
+    double compute_ratio;      /* time of kernels against other releases of the stack */
     double moe_time_ratio;     /* time of a MoE layer against other releases of the stack */
     double host_layer_s;       /* host time to issue one dense layer forward, eager */
     double host_tp_growth;     /* its growth per doubling of tp */
@@ -425,15 +430,14 @@ struct ty_profile {
     double site_compute_ratio; /* time of kernels */
     double site_comm_ratio;    /* time of collectives but all-to-all */
     double site_host_ratio;    /* time of the host and of fixed costs */
+    /* half width of the interval in ln(time): what measured runs of such stacks left */
+    double dense_half_80, dense_half_90, moe_half_80, moe_half_90, tuning_half_80, tuning_half_90;
     /* memory */
     double runtime_bytes; /* context, kernels, communicators */
     double usable_ratio;  /* share of device memory a plan may fill: above it "tight" */
     /* defaults of the stack for plan switches left open */
     int default_sharding, default_grad_dtype, default_sp, default_attention, default_optimizer;
     uint32_t default_overlap;
-    /* measured collectives of the cluster, used before the constants above where they reach; NULL:
-     * none. They belong to the caller and must outlive the predictor. */
-    const struct ty_collective_tables *collectives;
 };
 
 /* ---- answers ------------------------------------------------------------------------------ */
@@ -540,9 +544,9 @@ struct ty_prediction {
     double model_flop_per_s_per_gpu, mfu; /* under `flops` */
     double hardware_flop_per_s_per_gpu;   /* what the kernels execute, recompute included */
     enum ty_flops flops;
-    double breakdown_s[TY_N_PARTS]; /* adds up to step_time_s */
-    double interval_80[2];          /* NAN until calibrated */
-    double bubble_ratio;            /* idle share of the busiest stage's step */
+    double breakdown_s[TY_N_PARTS];        /* adds up to step_time_s */
+    double interval_80[2], interval_90[2]; /* s; NAN when nothing is known of the stack's errors */
+    double bubble_ratio;                   /* idle share of the busiest stage's step */
     uint32_t n_stages, peak_stage;
     const struct ty_stage_memory *stages; /* [n_stages] */
     double peak_bytes;
@@ -760,37 +764,6 @@ TY_API TY_MUST_CHECK ty_status ty_collective_predict(const struct ty_collective_
                                                      const struct ty_collective_tables *tables,
                                                      struct ty_collective_time *out,
                                                      struct ty_error *error);
-
-enum ty_comm_verdict { TY_COMM_UNMEASURED, TY_COMM_NORMAL, TY_COMM_LOW, TY_COMM_HIGH };
-struct ty_comm_point {
-    double size_bytes;
-    struct ty_collective_time predicted;
-    double measured_s, measured_busbw_bytes_per_s; /* NAN: not measured */
-    double off; /* measured over predicted bus bandwidth, minus 1 */
-    enum ty_comm_verdict verdict;
-};
-/* Times of one operation over sizes, with measured ones beside them or not. The tables and the
- * cluster of the query must outlive it. */
-struct ty_comm {
-    struct ty_collective_query query;
-    uint32_t n, n_low, n_high;
-    struct ty_comm_point *points; /* by size */
-    char cause[400];              /* the likely one when n_low > 0, by the rules of docs/comm.md */
-};
-/* size_bytes of the query is not read. Free with ty_comm_free. returns TY_OK, TY_ERR_RANGE,
- * TY_ERR_NOMEM. */
-TY_API TY_MUST_CHECK ty_status ty_comm_predict(const struct ty_collective_query *query,
-                                               const double *size_bytes, uint32_t n,
-                                               const struct ty_collective_tables *tables,
-                                               struct ty_comm *out, struct ty_error *error);
-/* Sets verdict, off and bandwidth of the points whose measured_s is a number, and the summary.
- * returns TY_OK, TY_ERR_RANGE. */
-TY_API TY_MUST_CHECK ty_status ty_comm_judge(struct ty_comm *comm, struct ty_error *error);
-TY_API void ty_comm_free(struct ty_comm *comm);
-/* "table", "interpolated", "lines", "neighbour", "model". */
-TY_API const char *ty_collective_origin_name(enum ty_collective_origin origin);
-/* "", "normal", "low", "high". */
-TY_API const char *ty_comm_verdict_name(enum ty_comm_verdict verdict);
 
 #ifdef __cplusplus
 }

@@ -32,10 +32,13 @@ TY_API TY_MUST_CHECK ty_status ty_gpu_load(const char *name_or_path, struct ty_g
 TY_API TY_MUST_CHECK ty_status ty_plan_load(const char *path, struct ty_plan *out,
                                             struct ty_error *error);
 /* Profile: name_or_path NULL or "preset" layers the built-in constants of the cluster's GPU arch,
- * then of the stack (NULL = "generic"). */
+ * then of the fabric and of the stack (NULL = "generic"; "STACK@RELEASE" adds its release). */
 TY_API TY_MUST_CHECK ty_status ty_profile_load(const char *name_or_path, const char *stack,
                                                const struct ty_cluster *cluster,
                                                struct ty_profile *out, struct ty_error *error);
+/* Adds what runs of a built-in site have shown. */
+TY_API TY_MUST_CHECK ty_status ty_site_load(const char *site, struct ty_profile *profile,
+                                            struct ty_error *error);
 
 /* The same from text in memory; `origin` names it in errors. */
 TY_API TY_MUST_CHECK ty_status ty_model_parse(const char *text, size_t bytes, const char *origin,
@@ -62,6 +65,7 @@ TY_API void ty_text_free(char *text);
 /* Built-in names of a kind, sorted; index 0.. until NULL. */
 TY_API const char *ty_builtin_name(enum ty_kind kind, size_t index);
 TY_API const char *ty_builtin_stack(size_t index);
+TY_API const char *ty_builtin_site(size_t index);
 
 /* ---- store: one SQLite file holds one study ------------------------------------------------ */
 
@@ -150,6 +154,16 @@ struct ty_validate_options {
 TY_API TY_MUST_CHECK ty_status ty_validate_runs(const char *csv_path,
                                                 const struct ty_validate_options *options,
                                                 struct ty_validation *out, struct ty_error *error);
+/* What is left out together when the constants are fitted again: every fifth sweep of one source,
+ * model, GPU and GPU count, or one source after the other. */
+enum ty_held_out { TY_HELD_OUT_GROUPS, TY_HELD_OUT_SOURCES };
+/* Replaces the predictions of a validation of that table by those of fits that have not seen the
+ * row. Minutes of computation. returns TY_OK, TY_ERR_IO, TY_ERR_INPUT, TY_ERR_NOMEM,
+ * TY_ERR_INTERNAL. */
+TY_API TY_MUST_CHECK ty_status ty_validate_held_out(const char *csv_path, enum ty_held_out held_out,
+                                                    uint32_t n_threads,
+                                                    struct ty_validation *validation,
+                                                    struct ty_error *error);
 TY_API void ty_validation_free(struct ty_validation *validation);
 /* The text of a row under a key. */
 TY_API const char *ty_run_value(const struct ty_run_row *row, enum ty_run_key key);
@@ -287,17 +301,6 @@ TY_API TY_MUST_CHECK ty_status ty_collective_tables_load(struct ty_collective_ta
                                                          struct ty_error *error);
 TY_API void ty_collective_tables_free(struct ty_collective_tables *tables);
 
-/* ty_comm_predict and ty_comm_judge for the sizes that a log has measured. Where the query
- * leaves them open (op TY_N_COLLECTIVES, ranks 0), operation and ranks are those of the first
- * table of the log, in any format that calibrate import reads. Free with ty_comm_free. returns
- * TY_OK, TY_ERR_IO, TY_ERR_INPUT (no such table in it), TY_ERR_RANGE, TY_ERR_NOMEM. */
-TY_API TY_MUST_CHECK ty_status ty_comm_compare(const struct ty_collective_query *query,
-                                               const char *log_path,
-                                               const struct ty_collective_tables *tables,
-                                               struct ty_comm *out, struct ty_error *error);
-/* JSON of an answer; free with ty_text_free. */
-TY_API char *ty_comm_json(const struct ty_comm *comm);
-
 /* JSON of a prediction (the keys of `predict --json`) or of a search (its best plans, predicted
  * once more, with the same keys); free with ty_text_free. NULL: out of memory, or a plan of the
  * search that its own inputs refuse. */
@@ -336,9 +339,8 @@ struct ty_trace {
     struct ty_pool_queue *queues; /* [n_queues], in order of appearance; defaults but the name */
     uint32_t n_queues;
     uint64_t notes[TY_N_TRACE_NOTES];
-    uint64_t bad_line;                     /* of the first bad row; 0: none */
-    struct ty_pool_spread recorded_wait_s; /* start - submission in the file; NAN: it has none */
-    bool dated; /* the file has dates: times count from the first submission */
+    uint64_t bad_line; /* of the first bad row; 0: none */
+    bool dated;        /* the file has dates: times count from the first submission */
     void *memory;
 };
 

@@ -20,8 +20,8 @@ static const struct tile {
 } tiles[] = {{256, 128, 1.0}, {128, 128, 0.95}, {128, 64, 0.82}, {64, 64, 0.68}};
 enum { N_TILES = sizeof tiles / sizeof tiles[0] };
 
-/* Attention rate falls below head_dim 128 with this power; source: ACCURACY 1.2. */
-static const double HEAD_DIM_FULL = 128.0, HEAD_DIM_POWER = 0.35;
+/* Attention rate falls below this head size; source: ACCURACY 1.2. */
+static const double HEAD_DIM_FULL = 128.0;
 static const double ATTENTION_TILE = 128.0; /* queries per block, handbook 4.3 */
 
 /* Norm in which compute and memory time of a grouped wgrad add; source: ACCURACY-2 2.1. */
@@ -179,7 +179,7 @@ static double grouped_gemm_s(const struct setting *setting, const struct kernel 
     return pow(pow(compute_s, p) + pow(memory_s, p), 1.0 / p) / ratio;
 }
 
-/* rate = F min(1, d/128)^0.35 s/(s + h) occupancy;  occupancy = x / (x + q/2 (ceil(x) - x)) */
+/* rate = F min(1, d/128)^power s/(s + h) occupancy;  occupancy = x / (x + q/2 (ceil(x) - x)) */
 static double attention_s(const struct setting *setting, const struct kernel *kernel)
 {
     const struct ty_profile *profile = &setting->profile;
@@ -188,8 +188,8 @@ static double attention_s(const struct setting *setting, const struct kernel *ke
     const double idle = 0.5 * profile->gemm_wave_loss * (ceil(x) - x);
     const double rate_flop_per_s =
         profile->attention_flop_per_s * clock_ratio(setting) *
-        pow(fmin(1.0, kernel->head_dim / HEAD_DIM_FULL), HEAD_DIM_POWER) * kernel->seq /
-        (kernel->seq + profile->attention_half_seq) * x / (x + idle);
+        pow(fmin(1.0, kernel->head_dim / HEAD_DIM_FULL), profile->attention_head_power) *
+        kernel->seq / (kernel->seq + profile->attention_half_seq) * x / (x + idle);
     const double loss = kernel->backward ? profile->attention_backward : 1.0;
     return fmax(kernel->flop_hw * loss / rate_flop_per_s,
                 kernel->bytes / kernel_mem_bytes_per_s(setting));
@@ -215,5 +215,6 @@ double kernel_time_s(const struct setting *setting, const struct kernel *kernel)
         time_s = kernel->bytes / kernel_mem_bytes_per_s(setting);
         break;
     }
-    return setting->profile.site_compute_ratio * fmax(time_s, setting->profile.kernel_floor_s);
+    return setting->profile.site_compute_ratio * setting->profile.compute_ratio *
+           fmax(time_s, setting->profile.kernel_floor_s);
 }

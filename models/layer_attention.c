@@ -186,7 +186,8 @@ static double core_queries(const struct build *build)
 
 static void flash(struct build *build, const struct sizes *sizes, bool backward)
 {
-    const double flop = core_flop(build, sizes);
+    const double pairs = build->plan->packed == TY_ON ? build->setting->profile.packed_ratio : 1.0;
+    const double flop = pairs * core_flop(build, sizes);
     const double passes = backward ? 2.0 : 1.0; /* of Q, K, V, O: read, and in backward written */
     const struct kernel kernel = {
         .op = KERNEL_ATTENTION,

@@ -45,12 +45,20 @@ void build_kernel(struct build *build, const struct kernel *kernel)
         item->kernel.flop_model = 0.0;
 }
 
+/* Passes over the fused minimum; a compiler fuses some of what the stack leaves apart. */
+static double elementwise_ratio(const struct build *build)
+{
+    const struct ty_profile *profile = &build->setting->profile;
+    return profile->elementwise_ratio *
+           (build->plan->compile == TY_ON ? profile->compiled_ratio : 1.0);
+}
+
 void build_bytes(struct build *build, const char *name, double bytes)
 {
     struct kernel kernel;
     if (bytes <= 0.0)
         return;
-    kernel_bytes(&kernel, name, bytes * build->setting->profile.elementwise_ratio);
+    kernel_bytes(&kernel, name, bytes * elementwise_ratio(build));
     build_kernel(build, &kernel);
 }
 

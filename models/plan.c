@@ -229,6 +229,7 @@ static void resolve_precision(const struct resolver *r)
     default_enum(r, &plan->attention,
                  profile->default_attention ? profile->default_attention : TY_KERNEL_FLASH,
                  "attention", "default of the stack", TY_KERNEL_UNFUSED);
+    plan->packed = plan->packed == TY_ON ? TY_ON : TY_OFF; /* pretraining fills its sequences */
     default_enum(r, &plan->cuda_graph, TY_OFF, "cuda_graph", "kernels are launched one by one",
                  TY_ON);
     default_enum(r, &plan->compile, TY_OFF, "compile", "no compiler fuses element-wise kernels",

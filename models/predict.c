@@ -71,6 +71,7 @@ static void clear_answer(struct ty_prediction *answer, const struct ty_plan *res
     answer->model_flop_per_s_per_gpu = answer->mfu = (double)NAN;
     answer->hardware_flop_per_s_per_gpu = answer->bubble_ratio = (double)NAN;
     answer->interval_80[0] = answer->interval_80[1] = (double)NAN;
+    answer->interval_90[0] = answer->interval_90[1] = (double)NAN;
     for (int part = 0; part < TY_N_PARTS; part++)
         answer->breakdown_s[part] = (double)NAN;
 }
@@ -131,6 +132,30 @@ static void refuse_memory(ty_predictor *predictor, struct ty_prediction *answer)
     answer->violations = predictor->violation;
 }
 
+static void interval(double time_s, double half_width, double out[2])
+{
+    out[0] = time_s * exp(-half_width);
+    out[1] = time_s * exp(half_width);
+}
+
+/* T exp(-+h): h of the class of the model, from what measured runs of the stack left. */
+static void report_intervals(const struct setting *setting, struct ty_prediction *answer)
+{
+    const struct ty_profile *profile = &setting->profile;
+    double half_80 = profile->dense_half_80, half_90 = profile->dense_half_90;
+    for (uint32_t kind = 0; kind < setting->model.n_kinds; kind++)
+        if (setting->model.kinds[kind].mlp == TY_MLP_MOE) {
+            half_80 = profile->moe_half_80;
+            half_90 = profile->moe_half_90;
+        }
+    if (setting->model.lora_rank > 0 || answer->plan.packed == TY_ON) {
+        half_80 = profile->tuning_half_80;
+        half_90 = profile->tuning_half_90;
+    }
+    interval(answer->step_time_s, half_80, answer->interval_80);
+    interval(answer->step_time_s, half_90, answer->interval_90);
+}
+
 static void report_step(const struct setting *setting, const struct step_result *result,
                         struct ty_prediction *answer)
 {
@@ -157,6 +182,7 @@ static ty_status simulate(ty_predictor *predictor, const struct ty_plan *asked,
     if (status != TY_OK)
         return status;
     report_step(&predictor->setting, &result, answer);
+    report_intervals(&predictor->setting, answer);
     if (!options->effects)
         return TY_OK;
     const struct effects_base base = {.setting = &predictor->setting,

@@ -25,6 +25,8 @@ static const struct {
     PRIOR(attention_ratio, 0.55),       /* FA3 0.65, FA2 on A100 0.64, 4.3, less fitted 0.65..1 */
     PRIOR(attention_half_seq, 600.0),   /* seed, devices: 300 to 900 */
     PRIOR(attention_backward, 1.25),    /* seed prior */
+    PRIOR(attention_head_power, 0.35),  /* ACCURACY 1.2 */
+    PRIOR(packed_ratio, 0.35),          /* seed prior */
     PRIOR(misaligned_ratio, 0.25),      /* seed prior */
     PRIOR(mem_ratio, 0.82),             /* seed prior; 4.4: 0.85 to 0.92 for long streams */
     PRIOR(kernel_floor_s, 3e-6),        /* 4.5: launch 2 to 4 us */
@@ -43,9 +45,11 @@ static const struct {
     PRIOR(slow_compute_nic, 0.05),      /* 5.8 */
     PRIOR(slow_comm, 0.05),             /* 5.8 */
     PRIOR(elementwise_ratio, 1.3),      /* seed, preset */
+    PRIOR(compiled_ratio, 0.55),        /* seed: eager torchtitan 1.8 x compiled */
     PRIOR(cast_ratio, 1.0),             /* seed prior */
     PRIOR(permute_ratio, 1.0),          /* seed prior */
     PRIOR(lora_ratio, 1.0),             /* seed prior */
+    PRIOR(compute_ratio, 1.0),
     PRIOR(moe_time_ratio, 1.0),         /* seed prior */
     PRIOR(host_layer_s, 250e-6),        /* seed, preset */
     PRIOR(host_tp_growth, 0.05),        /* seed prior */
@@ -58,6 +62,13 @@ static const struct {
     PRIOR(micro_fixed_s, 0.001),        /* seed prior */
     PRIOR(jitter_ratio, 0.003),         /* seed prior */
     PRIOR(optimizer_ratio, 1.0),        /* fused Adam */
+    /* one source left out, all stacks, upwards: data/profiles/common.json */
+    PRIOR(dense_half_80, 0.25),
+    PRIOR(dense_half_90, 0.3),
+    PRIOR(moe_half_80, 0.4),
+    PRIOR(moe_half_90, 0.7),
+    PRIOR(tuning_half_80, 0.25),
+    PRIOR(tuning_half_90, 0.3),
     PRIOR(site_compute_ratio, 1.0),
     PRIOR(site_comm_ratio, 1.0),
     PRIOR(site_host_ratio, 1.0),

@@ -78,7 +78,8 @@ static void make_key(const struct request *request, struct key *key)
                               (uint32_t)plan->dispatcher,
                               (uint32_t)plan->cp_scheme,
                               (uint32_t)plan->cuda_graph,
-                              (uint32_t)plan->compile};
+                              (uint32_t)plan->compile,
+                              (uint32_t)plan->packed};
     uint32_t n_words = sizeof words / sizeof *words, n_numbers = 0;
     memset(key, 0, sizeof *key);
     memcpy(key->word, words, sizeof words);

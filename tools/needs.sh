@@ -11,12 +11,13 @@ need() { # need PACKAGE HEADER
 }
 
 if ! command -v "${cc%% *}" >/dev/null 2>&1; then
-    missing=" gcc libc6-dev libcjson-dev libsqlite3-dev libexpat1-dev"
+    missing=" gcc libc6-dev libcjson-dev libsqlite3-dev libexpat1-dev libgsl-dev"
 else
     need libc6-dev stdio.h
     need libcjson-dev cjson/cJSON.h
     need libsqlite3-dev sqlite3.h
     need libexpat1-dev expat.h
+    need libgsl-dev gsl/gsl_linalg.h
 fi
 for tool in ld ar objcopy; do
     command -v $tool >/dev/null 2>&1 || { missing="$missing binutils"; break; }

@@ -9,7 +9,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-build_packages='gcc libc6-dev make pkg-config libcjson-dev libsqlite3-dev libexpat1-dev'
+build_packages='gcc libc6-dev make pkg-config libcjson-dev libsqlite3-dev libexpat1-dev libgsl-dev'
 case ${1-} in
 demo) packages="$build_packages gnuplot-nox" ;;
 test) packages="$build_packages gnuplot-nox perl g++ mandoc clang-format" ;;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Inputs from built-in names, files and text. A profile is made in layers: the preset of the GPU's
- * architecture, that of the GPU itself where there is one, the software stack, the user's file.
+ * Inputs from built-in names, files and text. A profile is made in layers: what all share, the
+ * preset of the GPU's architecture, that of the GPU itself where there is one, the network fabric,
+ * the software stack, its release, the site or the user's file.
  */
 #include "include/trainyard_tools.h"
 #include "models/fields.h"
@@ -32,6 +33,11 @@ const char *ty_builtin_name(enum ty_kind kind, size_t index)
 const char *ty_builtin_stack(size_t index)
 {
     return builtin_name("stacks", index);
+}
+
+const char *ty_builtin_site(size_t index)
+{
+    return builtin_name("sites", index);
 }
 
 void ty_text_free(char *text)
@@ -223,18 +229,45 @@ ty_status ty_field_set(enum ty_kind kind, void *value, const char *path, const c
 /* ---- profile ---------------------------------------------------------------------------- */
 
 /* Name and source stay those of the layer below: the stack is named by its own field. */
-static ty_status layer_stack(const char *stack, struct ty_profile *profile, struct ty_error *error)
+static ty_status layer_under(const char *folder, const char *name, struct ty_profile *profile,
+                             struct ty_error *error)
 {
     struct ty_profile with = *profile;
-    if (!builtin_find("stacks", stack))
-        return refuse_name("stacks", stack, error);
-    ty_status status = layer(TY_KIND_PROFILE, "stacks", stack, &with, error);
+    if (!builtin_find(folder, name))
+        return refuse_name(folder, name, error);
+    ty_status status = layer(TY_KIND_PROFILE, folder, name, &with, error);
     if (status != TY_OK)
         return status;
     memcpy(with.name, profile->name, sizeof with.name);
     memcpy(with.source, profile->source, sizeof with.source);
     *profile = with;
     return TY_OK;
+}
+
+/* "STACK" or "STACK@RELEASE": the release is a layer over its stack. */
+static ty_status layer_stack(const char *stack, struct ty_profile *profile, struct ty_error *error)
+{
+    char base[64];
+    text_format(base, sizeof base, "%.*s", (int)strcspn(stack, "@"), stack);
+    ty_status status = layer_under("stacks", base, profile, error);
+    if (status == TY_OK && strcmp(base, stack) != 0)
+        status = layer_under("stacks", stack, profile, error);
+    return status;
+}
+
+/* What the networks of a fabric have in common. */
+static const char *fabric_preset(int fabric)
+{
+    switch (fabric) {
+    case TY_FABRIC_OMNIPATH:
+        return "fabric-omnipath";
+    case TY_FABRIC_ROCE:
+    case TY_FABRIC_EFA:
+    case TY_FABRIC_ETHERNET:
+        return "fabric-ethernet";
+    default:
+        return "fabric-infiniband";
+    }
 }
 
 static ty_status layer_preset(const char *suffix, const char *otherwise, struct ty_profile *profile,
@@ -254,9 +287,13 @@ static ty_status presets(const char *stack, const struct ty_cluster *cluster,
                          struct ty_profile *out, struct ty_error *error)
 {
     ty_init(TY_KIND_PROFILE, out);
-    ty_status status = layer_preset(cluster->gpu.arch, "generic", out, error);
+    ty_status status = layer(TY_KIND_PROFILE, "profiles", "common", out, error);
+    if (status == TY_OK)
+        status = layer_preset(cluster->gpu.arch, "generic", out, error);
     if (status == TY_OK)
         status = layer_preset(cluster->gpu.name, NULL, out, error);
+    if (status == TY_OK)
+        status = layer_under("profiles", fabric_preset(cluster->fabric), out, error);
     if (status == TY_OK)
         status = layer_stack(stack, out, error);
     out->calibrated = false;
@@ -279,6 +316,11 @@ static ty_status profile_over_presets(const char *path, const char *stack,
         stack = own.stack[0] && builtin_find("stacks", own.stack) ? own.stack : "generic";
     status = presets(stack, cluster, out, error);
     return status == TY_OK ? layer(TY_KIND_PROFILE, "profiles", path, out, error) : status;
+}
+
+ty_status ty_site_load(const char *site, struct ty_profile *profile, struct ty_error *error)
+{
+    return layer_under("sites", site, profile, error);
 }
 
 ty_status ty_profile_load(const char *name_or_path, const char *stack,
