@@ -163,7 +163,7 @@ $(B)/bench/%: $(B)/obj/tests/bench/%.o $(B)/internal/tools.a $(B)/internal/core.
 PROVE = B=$(B) CC="$(CC)" SANITIZE="$(SANITIZE)" VERSION=$(VERSION) prove -j2
 check test: all man $(TESTS)
 	$(PROVE) --exec '' $(TESTS) $(SCRIPTS)
-test-long: all man $(TESTS)
+test-long: all man $(TESTS) $(B)/fit_profiles
 	TRAINYARD_LONG=1 $(PROVE) --exec '' $(TESTS) $(SCRIPTS)
 check-asan:
 	$(MAKE) B=$(B)-asan CFLAGS='-O1 -g -fno-omit-frame-pointer' \

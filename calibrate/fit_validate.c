@@ -17,7 +17,9 @@ static void put_back(const struct fit_rows *rows, const double *r, struct ty_val
         if (next == rows->n || strcmp(row->id, rows->run[next].row.id) != 0)
             continue;
         row->predicted_s = row->measured_s * exp(r[next++]);
-        row->no_site_s = row->interval_80_s[0] = row->interval_80_s[1] = nan;
+        row->no_site_s = nan;
+        row->interval_80_s[0] = row->interval_80_s[1] = nan;
+        row->interval_90_s[0] = row->interval_90_s[1] = nan;
         row->in_fit = false;
     }
 }

@@ -318,6 +318,7 @@ static void read_names(const struct facts *facts, struct ty_run_row *row)
                                .no_site_s = nan,
                                .predicted_mem_bytes = nan,
                                .interval_80_s = {nan, nan},
+                               .interval_90_s = {nan, nan},
                                .scale = scale_of(facts_number(facts, "gpus"))};
     copy_fact(facts, "id", row->id, sizeof row->id);
     copy_fact(facts, "prefix", row->source, sizeof row->source);

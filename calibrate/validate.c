@@ -66,6 +66,8 @@ static ty_status predict_run(struct ty_run *run, struct ty_error *error)
     row->predicted_s = row->no_site_s = answer.step_time_s;
     row->interval_80_s[0] = answer.interval_80[0];
     row->interval_80_s[1] = answer.interval_80[1];
+    row->interval_90_s[0] = answer.interval_90[0];
+    row->interval_90_s[1] = answer.interval_90[1];
     row->predicted_mem_bytes = answer.peak_bytes;
     struct ty_profile plain = run->profile;
     if (!forget_site(&plain))

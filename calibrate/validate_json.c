@@ -108,18 +108,15 @@ static void write_rows(struct json_writer *json, const struct ty_validation *val
     json_close(json);
 }
 
-static void write_intervals(struct json_writer *json, const struct ty_validation *validation)
+static void write_intervals(struct json_writer *json, const struct ty_validation *validation,
+                            const char *key, uint32_t percent)
 {
     uint32_t n;
-    const double coverage = ty_validation_coverage(validation, &n);
-    json_object(json, "intervals");
-    json_number(json, "nominal", 0.8);
+    const double coverage = ty_validation_coverage(validation, percent, &n);
+    json_object(json, key);
+    json_number(json, "nominal", percent / 100.0);
     json_number(json, "coverage", coverage);
     json_count(json, "n", n);
-    json_close(json);
-    json_object(json, "intervals_90"); /* the predictor gives no 90 % interval yet */
-    json_number(json, "nominal", 0.9);
-    json_null(json, "coverage");
     json_close(json);
 }
 
@@ -172,7 +169,8 @@ char *ty_validation_json(const struct ty_validation *validation)
     write_groups(&json, validation, TY_RUN_KIND, "by_kind");
     write_groups(&json, validation, TY_RUN_FAMILY, "by_family");
     write_groups(&json, validation, TY_RUN_SCALE, "by_scale");
-    write_intervals(&json, validation);
+    write_intervals(&json, validation, "intervals", 80);
+    write_intervals(&json, validation, "intervals_90", 90);
     write_rankings(&json, &rankings);
     write_rows(&json, validation);
     json_close(&json);

@@ -100,12 +100,12 @@ struct ty_error_stats ty_validation_stats(const struct ty_validation *validation
     return stats;
 }
 
-double ty_validation_coverage(const struct ty_validation *validation, uint32_t *n)
+double ty_validation_coverage(const struct ty_validation *validation, uint32_t percent, uint32_t *n)
 {
     uint32_t with = 0, inside = 0;
     for (uint32_t i = 0; i < validation->n_rows; i++) {
         const struct ty_run_row *row = &validation->rows[i];
-        const double *interval = row->interval_80_s;
+        const double *interval = percent == 90 ? row->interval_90_s : row->interval_80_s;
         if (!(row->measured_s > 0.0) || !(interval[1] > interval[0]))
             continue;
         with++;

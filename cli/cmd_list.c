@@ -76,6 +76,7 @@ static const struct list_kind {
                   {"gpus", gpu_name, describe_gpu},
                   {"profiles", profile_name, describe_nothing},
                   {"stacks", ty_builtin_stack, describe_nothing},
+                  {"sites", ty_builtin_site, describe_nothing},
                   {NULL, NULL, NULL}};
 
 static int print_list(const struct list_kind *list, bool json)

@@ -119,6 +119,8 @@ const struct cli_option cli_options[] = {
      "calibrated constants; default: preset of the GPU"},
     {"stack", 0, CLI_TEXT, TO(stack), "NAME", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW,
      "training software whose defaults and overheads apply; default: generic"},
+    {"site", 0, CLI_TEXT, TO(site), "NAME", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW,
+     "site whose measured runs correct compute, communication and host time"},
     {"set", 's', CLI_SET, 0, "PATH=VALUE", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW,
      "sets one field, e.g. cluster.network.nic='200 Gb/s'; repeatable"},
     {"flops", 0, CLI_TEXT, TO(flops), "CONVENTION", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF,

@@ -115,10 +115,10 @@ struct ty_run_row {
     char fabric[16], kind[16], family[32]; /* kind: dense, moe, lora, sft; family: "mcore/moe" */
     const char *scale;                     /* class of the GPU count: "9-64" */
     char model[64];
-    char sweep[192];                /* runs of one sweep of layouts share this text */
-    double measured_s, predicted_s; /* step time; NAN when not printed / refused */
-    double no_site_s;               /* predicted_s without what is known of the site */
-    double interval_80_s[2];        /* NAN until calibrated */
+    char sweep[192];                           /* runs of one sweep of layouts share this text */
+    double measured_s, predicted_s;            /* step time; NAN when not printed / refused */
+    double no_site_s;                          /* predicted_s without what is known of the site */
+    double interval_80_s[2], interval_90_s[2]; /* NAN when nothing is known of the errors */
     double measured_mem_bytes, predicted_mem_bytes; /* NAN when not printed / refused */
     struct ty_plan plan;                            /* resolved */
     char refused[240]; /* why there is no prediction; empty otherwise */
@@ -183,7 +183,8 @@ TY_API struct ty_error_stats ty_validation_stats(const struct ty_validation *val
                                                  const struct ty_run_filter *filter);
 /* Share of the measured step times inside the 80 % interval, of the rows that have one. n: out,
  * their number; may be NULL. NAN when there is none. */
-TY_API double ty_validation_coverage(const struct ty_validation *validation, uint32_t *n);
+TY_API double ty_validation_coverage(const struct ty_validation *validation, uint32_t percent,
+                                     uint32_t *n);
 
 /* A sweep of layouts: at least 3 runs of one source with the same model, GPU, GPU count, sequence
  * length, precision, task and batch, whose measured times differ by more than 6 %. */

@@ -132,6 +132,20 @@ static const char *fit_name(enum ty_fit fit)
 }
 
 /* Speed: null throughout for an infeasible plan, unless it is known to run (options.measured). */
+/* null where there is no time or nothing is known of its error */
+static void write_interval(struct json_writer *json, const char *key, const double interval[2],
+                           double unknown)
+{
+    if (!isfinite(interval[0] + interval[1] + unknown)) {
+        json_null(json, key);
+        return;
+    }
+    json_array(json, key);
+    json_number(json, NULL, interval[0]);
+    json_number(json, NULL, interval[1]);
+    json_close(json);
+}
+
 static void write_speed(struct json_writer *json, const struct ty_prediction *p)
 {
     const bool known = p->feasible || isfinite(p->step_time_s);
@@ -143,15 +157,8 @@ static void write_speed(struct json_writer *json, const struct ty_prediction *p)
     json_number(json, "mfu", p->mfu + unknown);
     json_text(json, "flop_convention", ty_flops_name(p->flops));
     write_breakdown(json, p->breakdown_s, known);
-    bool calibrated = isfinite(p->interval_80[0] + p->interval_80[1] + unknown);
-    if (calibrated) {
-        json_array(json, "interval_80");
-        json_number(json, NULL, p->interval_80[0]);
-        json_number(json, NULL, p->interval_80[1]);
-        json_close(json);
-    } else {
-        json_null(json, "interval_80");
-    }
+    write_interval(json, "interval_80", p->interval_80, unknown);
+    write_interval(json, "interval_90", p->interval_90, unknown);
 }
 
 /* The keys of `predict --json`, inside an open object. */
