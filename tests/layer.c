@@ -173,6 +173,27 @@ static double wire(const struct item_list *items, enum ty_part part)
     return sum;
 }
 
+/* torchtitan keeps every second GEMM output and the attention output: half of the
+ * 4096 (6144 + 4096 + 3 * 14336) weights a layer runs again, on tp = 2. */
+static void operators(void)
+{
+    struct ty_model model;
+    fixture_llama3_8b(&model);
+    start_h100(&model);
+    struct ty_plan plan = plan_of(2, 1, 1, 1, 8192);
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
+    const double plain_flop = items_flop(&list, false), counted = items_flop(&list, true);
+    const double plain_wire = wire(&list, TY_PART_TP);
+    snprintf(setting.profile.stack, sizeof setting.profile.stack, "torchtitan");
+    plan.recompute = TY_RECOMPUTE_SELECTIVE;
+    plan.recompute_modules = TY_MODULE_CORE_ATTN;
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
+    near(items_flop(&list, false) - plain_flop, 218103808.0 * 8192 / 2, 1e-12,
+         "operator-level recompute runs half of the GEMM flop again");
+    near(items_flop(&list, true), counted, 1e-15, "which does not count");
+    near(wire(&list, TY_PART_TP), plain_wire, 1e-15, "and sends nothing again");
+}
+
 static void sent(void)
 {
     struct ty_model model;
@@ -556,6 +577,7 @@ int main(void)
     flop_of_models();
     relative_weight();
     sent();
+    operators();
     expert_traffic();
     times();
     expert_times();

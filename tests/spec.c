@@ -391,6 +391,28 @@ static void test_profiles(void)
     ok(ty_profile_load(NULL, "megatron", &cluster, &profile, &error) == TY_ERR_INPUT &&
            strstr(error.text, "megatron-core"),
        "an unknown stack: %s", error.text);
+    struct ty_profile plain;
+    ok(ty_profile_load(NULL, "megatron-core", &cluster, &plain, &error) == TY_OK &&
+           ty_profile_load(NULL, "megatron-core@26.06", &cluster, &profile, &error) == TY_OK,
+       "a release of a stack %s %s", error.where, error.text);
+    same_text(profile.stack, "megatron-core", "is that stack");
+    same_text(profile.release, "26.06", "and names the release");
+    ok(profile.moe_time_ratio != plain.moe_time_ratio &&
+           profile.elementwise_ratio == plain.elementwise_ratio,
+       "with its own constants over those of the stack");
+    ok(ty_profile_load(NULL, "megatron-core@1.0", &cluster, &profile, &error) == TY_ERR_INPUT,
+       "an unknown release: %s", error.text);
+    profile = plain;
+    ok(ty_site_load("mbridge", &profile, &error) == TY_OK && profile.site_compute_ratio != 1.0 &&
+           profile.gemm_ratio_16 == plain.gemm_ratio_16,
+       "a site changes its ratios alone");
+    same_text(profile.site, "mbridge", "and names itself");
+    ok(ty_site_load("nowhere", &profile, &error) == TY_ERR_INPUT, "an unknown site: %s",
+       error.text);
+    cluster.fabric = TY_FABRIC_OMNIPATH;
+    ok(ty_profile_load(NULL, "megatron-core", &cluster, &profile, &error) == TY_OK &&
+           profile.nic_ratio != plain.nic_ratio,
+       "each fabric has its own share of the line rate");
     snprintf(cluster.gpu.arch, sizeof cluster.gpu.arch, "%s", "tensor");
     ok(ty_profile_load(NULL, NULL, &cluster, &profile, &error) == TY_OK &&
            strcmp(profile.name, "preset-generic") == 0,

@@ -221,6 +221,17 @@ static void test_data_parallel(void)
 
 /* dp is what the traffic costs, not how long it runs: gradients of the first stage are reduced
  * while it still computes, so the other stages do not wait for them. */
+/* Only adapters change: RS of their fp32 gradients and AG of the bf16 adapters, over 16 ranks. */
+static void test_frozen(void)
+{
+    exposed_traffic(TY_SHARDING_ZERO1);
+    c->model.lora_rank = 16;
+    const double dp_s = simulate().breakdown_s[TY_PART_DP];
+    const double params = 80.0 * c->setting.params.adapter[0] / 8.0;
+    near(dp_s, params * (4.0 + 2.0) * 15.0 / 16.0 / 40e9, 1e-6,
+         "LoRA, ZeRO-1: frozen parameters stay where they are");
+}
+
 static void test_exposed(void)
 {
     exposed_traffic(TY_SHARDING_ZERO1);
@@ -541,6 +552,7 @@ int main(void)
     test_pipeline();
     test_messages();
     test_data_parallel();
+    test_frozen();
     test_exposed();
     test_shared_nic();
     test_fsdp();
