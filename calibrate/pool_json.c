@@ -30,6 +30,7 @@ static void write_trace(struct json_writer *json, const struct ty_trace *trace)
         json_count(json, ty_trace_note(note, NULL), trace->notes[note]);
     if (trace->bad_line)
         json_count(json, "first_bad_line", trace->bad_line);
+    write_spread(json, "recorded_wait_s", &trace->recorded_wait_s);
     json_close(json);
 }
 

@@ -3,6 +3,7 @@
  * Job traces: texts to numbers, the builder, and what all forms need at the end: restarts of one
  * job are joined, times count from the first submission where the file has dates. */
 #include "calibrate/trace.h"
+#include "models/pool_spread.h"
 #include "models/spec/json.h"
 #include "sim/error.h"
 
@@ -135,6 +136,12 @@ bool trace_add(struct trace_builder *builder, const char *name, const char *queu
         !array_grow(allocator, (void **)&trace->names, &builder->names_capacity, trace->n_jobs + 1,
                     sizeof *trace->names))
         return false;
+    if (!isnan(builder->wait_s)) {
+        if (!array_grow(allocator, (void **)&builder->waits, &builder->waits_capacity,
+                        builder->n_waits + 1, sizeof *builder->waits))
+            return false;
+        builder->waits[builder->n_waits++] = builder->wait_s;
+    }
     if (trace->n_jobs > 0 && trace->jobs[trace->n_jobs - 1].submit_s > copy.submit_s)
         trace->notes[TY_TRACE_UNSORTED]++;
     trace->notes[TY_TRACE_SHARES] += copy.share < 1.0;
@@ -242,6 +249,7 @@ static ty_status finish(struct trace_builder *builder, struct ty_error *error)
                          builder->only ? " in queue " : "", builder->only ? builder->only : "");
     if (trace->dated)
         start_at_zero(trace);
+    trace->recorded_wait_s = pool_spread(builder->waits, builder->n_waits);
     return TY_OK;
 }
 
@@ -261,6 +269,7 @@ ty_status ty_trace_read(const char *path, const char *format, const char *queue,
         *out = builder.trace;
     else
         ty_trace_free(&builder.trace);
+    free(builder.waits);
     return status;
 }
 

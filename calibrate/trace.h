@@ -11,7 +11,11 @@ struct trace_builder {
     struct ty_trace trace;
     struct arena *arena; /* texts; becomes trace.memory */
     size_t jobs_capacity, names_capacity, queues_capacity;
-    uint64_t line; /* of the row in work */
+    double *waits; /* [n_waits] recorded between submission and start */
+    uint64_t n_waits;
+    size_t waits_capacity;
+    double wait_s; /* of the row in work; NAN: not recorded */
+    uint64_t line;
 };
 
 /* Adds a job; duration_s, submit_s and gpus are set. false: out of memory or over 65536 queues. */

@@ -71,14 +71,14 @@ static void count_gpus(const struct json_at *attempt, uint32_t *gpus, uint32_t *
 }
 
 struct attempts {
-    double run_s; /* of all */
+    double run_s, first_start_s; /* of all; NAN: none started */
     uint32_t n, gpus, machines;
     bool open, bad;
 };
 
 static struct attempts add_attempts(const struct json_at *job, bool *dated)
 {
-    struct attempts sum = {0};
+    struct attempts sum = {.first_start_s = NAN};
     struct json_at list, attempt = {0};
     if (!json_find(job, "attempts", &list))
         return sum;
@@ -89,7 +89,8 @@ static struct attempts add_attempts(const struct json_at *job, bool *dated)
         if (isnan(start_s))
             continue;
         count_gpus(&attempt, &gpus, &machines);
-        sum.n++;
+        if (sum.n++ == 0)
+            sum.first_start_s = start_s;
         sum.open = isnan(end_s);
         sum.bad |= end_s < start_s;
         sum.run_s += isnan(end_s) ? 0.0 : end_s - start_s;
@@ -107,6 +108,7 @@ static bool read_job(struct trace_builder *builder, const struct json_at *at)
     bool bad = false;
     const double submit_s = trace_time_s(text_of(at, "submitted_time"), &trace->dated, &bad);
     const struct attempts attempts = add_attempts(at, &trace->dated);
+    builder->wait_s = attempts.first_start_s - submit_s;
     struct ty_pool_job job;
     ty_pool_job_init(&job);
     job.submit_s = submit_s;

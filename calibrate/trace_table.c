@@ -38,6 +38,7 @@ enum field {
     LEVEL,
     SERIAL,
     RESTART,
+    CHECKPOINT,
     TRES,
     TRES_ASKED,
     N_FIELDS
@@ -133,7 +134,7 @@ static const struct form forms[] = {
                 [MIN_GPUS] = "min_gpus", [MAX_GPUS] = "max_gpus",
                 [GPU] = "gpu",           [PRIORITY] = "priority",
                 [LEVEL] = "level",       [SERIAL] = "serial",
-                [RESTART] = "restart_s"},
+                [RESTART] = "restart_s", [CHECKPOINT] = "checkpoint_gib"},
      .mem_unit_bytes = 1024.0 * MIB,
      .by_duration = true},
 };
@@ -268,6 +269,7 @@ static enum ty_trace_note read_times(struct table *table, struct trace_builder *
     const double start_s = times(trace_time_s(cell(table, START), dated, &bad), unit_s);
     const double end_s = times(trace_time_s(cell(table, END), dated, &bad), unit_s);
     job->submit_s = times(trace_time_s(cell(table, SUBMIT), dated, &bad), unit_s);
+    builder->wait_s = start_s - job->submit_s;
     job->duration_s = times(trace_number(cell(table, DURATION), &bad), unit_s);
     job->deadline_s = trace_time_s(cell(table, DEADLINE), dated, &bad);
     job->limit_s = limit_s(cell(table, LIMIT), &bad);
@@ -329,6 +331,8 @@ static enum ty_trace_note read_shape(const struct table *table, struct ty_pool_j
     job->mem_bytes = times(trace_number(cell(table, MEM), &bad), table->form->mem_unit_bytes);
     job->serial = trace_number(cell(table, SERIAL), &bad);
     job->restart_s = trace_number(cell(table, RESTART), &bad);
+    job->checkpoint_bytes =
+        times(trace_number(cell(table, CHECKPOINT), &bad), table->form->mem_unit_bytes);
     job->level = level_of(cell(table, LEVEL), &bad);
     const double priority = trace_number(cell(table, PRIORITY), &bad);
     if (!isnan(priority))
@@ -338,8 +342,8 @@ static enum ty_trace_note read_shape(const struct table *table, struct ty_pool_j
     const uint32_t most = job->max_gpus ? job->max_gpus : job->gpus;
     bad |= job->gpus % worker || least % worker || most % worker || least > most;
     bad |= job->share < 1.0 && most > 1;
-    bad |= job->cpus < 0.0 || job->mem_bytes < 0.0 || job->restart_s < 0.0 || job->serial < 0.0 ||
-           job->serial > 1.0;
+    bad |= job->cpus < 0.0 || job->mem_bytes < 0.0 || job->restart_s < 0.0 ||
+           job->checkpoint_bytes < 0.0 || job->serial < 0.0 || job->serial > 1.0;
     return bad ? TY_TRACE_BAD : TY_TRACE_ROWS;
 }
 

@@ -46,6 +46,15 @@ const struct cli_command cli_commands[] = {
      "that to a file.\n"
      "A file without anything usable is reported with the reason; the exit status is 2 when no "
      "file had anything."},
+    {"comm", "--cluster C --op OP --gpus N", "time of a collective; is a measured one normal",
+     CLI_COMM, 0, cmd_comm,
+     "Prints for each size of an all-reduce, all-gather, reduce-scatter, all-to-all or send how "
+     "long it takes, the algorithm and bus bandwidth of nccl-tests, what limits it and where the "
+     "number comes from: a measured table of this cluster, one of another, or NCCL's cost model.\n"
+     "--compare LOG puts what nccl-tests, rccl-tests or another tool that calibrate import reads "
+     "has measured beside it: normal, low or high, and the likely cause when low (docs/comm.md). "
+     "Operation and GPUs are then those of the log unless given. A low number is an answer: the "
+     "exit status is 0; a log without any is bad input."},
     {"detect", "[FILE...]", "a cluster file from what is there", CLI_DETECT, CLI_MAX_WORDS,
      cmd_detect,
      "Without files: this machine, from /sys, /proc and nvidia-smi. With files: dumps of NCCL, "
@@ -54,14 +63,15 @@ const struct cli_command cli_commands[] = {
      "Prints every value with the place it was read at, what contradicts it, and what is missing "
      "and how to get it; with --json, the cluster file, which also keeps all that. The exit status "
      "is 2 when no source names the GPU; --gpu gives it."},
-    {"pool", "--trace FILE --gpus N|--cluster C|--nodes FILE", "a shared cluster under a job trace",
-     CLI_POOL, 0, cmd_pool,
+    {"pool", "--trace FILE --gpus RANGE|--cluster C|--nodes FILE",
+     "a shared cluster under a job trace", CLI_POOL, 0, cmd_pool,
      "Replays the jobs of a trace under a policy: gangs, node and GPU types, parts of GPUs, "
      "preemption, quotas, failures of nodes. Prints completion times, waiting, utilisation, "
      "fragmentation, fairness. --policy all compares the policies, --out writes the times of each "
      "job, --explain says why a job waits and what would help. docs/pool.md describes the forms of "
      "traces, the policies and the measures.\n"
-     "--gpus alone is a counting cluster: any free GPU serves any job. With --cluster, its nodes "
+     "--gpus alone is a counting cluster: any free GPU serves any job; several counts show what "
+     "more GPUs would bring. With --cluster, its nodes "
      "and leaf switches are used; --gpus limits them."},
     {"show", "model|cluster|gpu|plan|profile|run [NAME|FILE]",
      "an input as trainyard understands it", CLI_SHOW, 2, cmd_show,
@@ -87,7 +97,8 @@ const struct cli_option cli_options[] = {
      "form of the trace: native, sacct, philly, helios, acme, openb, muri, tiresias; default: "
      "auto"},
     {"queue", 0, CLI_TEXT, TO(pool.queue), "NAME", CLI_POOL, "only the jobs of this queue"},
-    {"gpus", 'g', CLI_U32, TO(pool.gpus), "N", CLI_POOL, "GPUs of the pool"},
+    {"gpus", 'g', CLI_TEXT, TO(pool.gpus), "RANGE", CLI_POOL,
+     "GPUs of the pool; a list or range compares them: 48,64 or 64..512*2"},
     {"nodes", 0, CLI_TEXT, TO(pool.nodes), "FILE", CLI_POOL,
      "CSV of node types: nodes, gpus_per_node, gpu_model, cpus, memory_mib, ..."},
     {"policy", 0, CLI_TEXT, TO(pool.policy), "NAME[,NAME]", CLI_POOL,
@@ -98,6 +109,8 @@ const struct cli_option cli_options[] = {
      "CSV of queues: queue, weight, quota_gpus, borrow_gpus, cohort"},
     {"restart", 0, CLI_TEXT, TO(pool.restart), "TIME", CLI_POOL,
      "GPUs held before work goes on after a stop, in s; default: 0"},
+    {"read-rate", 0, CLI_TEXT, TO(pool.read_rate), "RATE", CLI_POOL,
+     "... and until the checkpoint of the job (column checkpoint_gib) is read (10 GB/s)"},
     {"checkpoint", 0, CLI_TEXT, TO(pool.checkpoint), "TIME", CLI_POOL,
      "work between checkpoints; a failure loses what came after the last; default: none"},
     {"lossy", 0, CLI_SWITCH, TO(pool.lossy), NULL, CLI_POOL,
@@ -110,8 +123,14 @@ const struct cli_option cli_options[] = {
     {"at", 0, CLI_TEXT, TO(pool.at), "TIME", CLI_POOL,
      "... at this time; default: when it first waits"},
     {"cluster", 'c', CLI_TEXT, TO(cluster), "NAME|FILE",
-     CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_POOL,
+     CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_POOL | CLI_COMM,
      "built-in cluster or a cluster JSON file"},
+    {"op", 0, CLI_TEXT, TO(comm.op), "OP", CLI_COMM,
+     "all_reduce, all_gather, reduce_scatter, alltoall or sendrecv"},
+    {"gpus", 0, CLI_U32, TO(comm.ranks), "N", CLI_COMM, "ranks of the group, one a GPU"},
+    {"sizes", 0, CLI_TEXT, TO(comm.sizes), "SIZE..SIZE", CLI_COMM,
+     "doublings, or a list: 1MiB,64MiB; as nccl-tests counts them; default: 1MiB..8GiB"},
+    {"compare", 0, CLI_TEXT, TO(comm.compare), "LOG", CLI_COMM, "measured times to judge"},
     {"plan", 'p', CLI_TEXT, TO(plan), "FILE", CLI_TAKES_PLAN,
      "plan JSON file; flags override what it says"},
     {"profile", 0, CLI_TEXT, TO(profile), "NAME|FILE",
@@ -121,7 +140,8 @@ const struct cli_option cli_options[] = {
      "training software whose defaults and overheads apply; default: generic"},
     {"site", 0, CLI_TEXT, TO(site), "NAME", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW,
      "site whose measured runs correct compute, communication and host time"},
-    {"set", 's', CLI_SET, 0, "PATH=VALUE", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW,
+    {"set", 's', CLI_SET, 0, "PATH=VALUE",
+     CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_COMM,
      "sets one field, e.g. cluster.network.nic='200 Gb/s'; repeatable"},
     {"flops", 0, CLI_TEXT, TO(flops), "CONVENTION", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF,
      "how flop are counted for MFU; default: megatron"},
@@ -161,7 +181,7 @@ const struct cli_option cli_options[] = {
      "worker threads; default: processors"},
     {"json", 0, CLI_SWITCH, TO(json), NULL,
      CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_LIST | CLI_VALIDATE | CLI_CALIBRATE |
-         CLI_DETECT | CLI_POOL,
+         CLI_DETECT | CLI_POOL | CLI_COMM,
      "JSON instead of text"},
     {"man", 0, CLI_SWITCH, TO(man), NULL, CLI_HELP, "manual page in mdoc form"},
     {"quiet", 'q', CLI_SWITCH, TO(quiet), NULL, CLI_ANY, "no progress bar, no warnings"},

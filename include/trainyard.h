@@ -372,6 +372,7 @@ struct ty_plan {
 /* ---- profile ------------------------------------------------------------------------------
  * Calibrated constants: device, fabric, software stack. Plain values: it needs no file. */
 
+struct ty_collective_tables;
 struct ty_profile {
     char name[48], stack[32], release[16], site[24]; /* release, site: empty when unknown */
     char source[160];
@@ -438,6 +439,9 @@ struct ty_profile {
     /* defaults of the stack for plan switches left open */
     int default_sharding, default_grad_dtype, default_sp, default_attention, default_optimizer;
     uint32_t default_overlap;
+    /* measured collectives of the cluster, used before the constants above where they reach; NULL:
+     * none. They belong to the caller and must outlive the predictor. */
+    const struct ty_collective_tables *collectives;
 };
 
 /* ---- answers ------------------------------------------------------------------------------ */
@@ -764,6 +768,37 @@ TY_API TY_MUST_CHECK ty_status ty_collective_predict(const struct ty_collective_
                                                      const struct ty_collective_tables *tables,
                                                      struct ty_collective_time *out,
                                                      struct ty_error *error);
+
+enum ty_comm_verdict { TY_COMM_UNMEASURED, TY_COMM_NORMAL, TY_COMM_LOW, TY_COMM_HIGH };
+struct ty_comm_point {
+    double size_bytes;
+    struct ty_collective_time predicted;
+    double measured_s, measured_busbw_bytes_per_s; /* NAN: not measured */
+    double off; /* measured over predicted bus bandwidth, minus 1 */
+    enum ty_comm_verdict verdict;
+};
+/* Times of one operation over sizes, with measured ones beside them or not. The tables and the
+ * cluster of the query must outlive it. */
+struct ty_comm {
+    struct ty_collective_query query;
+    uint32_t n, n_low, n_high;
+    struct ty_comm_point *points; /* by size */
+    char cause[400];              /* the likely one when n_low > 0, by the rules of docs/comm.md */
+};
+/* size_bytes of the query is not read. Free with ty_comm_free. returns TY_OK, TY_ERR_RANGE,
+ * TY_ERR_NOMEM. */
+TY_API TY_MUST_CHECK ty_status ty_comm_predict(const struct ty_collective_query *query,
+                                               const double *size_bytes, uint32_t n,
+                                               const struct ty_collective_tables *tables,
+                                               struct ty_comm *out, struct ty_error *error);
+/* Sets verdict, off and bandwidth of the points whose measured_s is a number, and the summary.
+ * returns TY_OK, TY_ERR_RANGE. */
+TY_API TY_MUST_CHECK ty_status ty_comm_judge(struct ty_comm *comm, struct ty_error *error);
+TY_API void ty_comm_free(struct ty_comm *comm);
+/* "table", "interpolated", "lines", "neighbour", "model". */
+TY_API const char *ty_collective_origin_name(enum ty_collective_origin origin);
+/* "", "normal", "low", "high". */
+TY_API const char *ty_comm_verdict_name(enum ty_comm_verdict verdict);
 
 #ifdef __cplusplus
 }

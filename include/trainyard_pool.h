@@ -59,6 +59,7 @@ struct ty_pool {
     int placement;             /* enum ty_pool_placement */
     double restart_s;          /* GPUs held before work goes on, after a preemption, a failure or
                                   a change of size; default 0. A job may have its own */
+    double read_bytes_per_s;   /* at which a restart reads the job's checkpoint; NAN: at no cost */
     double checkpoint_every_s; /* a failure loses the work since the last multiple; NAN: all of
                                   the present run */
     bool preempt_loses;        /* a preemption loses it too; false: it saves a checkpoint first */
@@ -79,18 +80,19 @@ TY_API const char *ty_pool_policy(size_t index, const char **text);
 
 struct ty_pool_job {
     double submit_s;
-    double duration_s; /* run time on `gpus` GPUs without interruption, > 0 */
-    double limit_s;    /* what the user says it takes (easy plans with it); NAN: duration */
-    double deadline_s; /* absolute; NAN: none */
-    double share;      /* of one GPU, (0, 1]; below 1 only for gpus = 1. NAN: 1 */
-    double cpus;       /* cores per worker; NAN: 0 */
-    double mem_bytes;  /* host memory per worker; NAN: 0 */
-    double restart_s;  /* NAN: of the pool */
-    double serial;     /* elastic: speed of g GPUs is g / (1 + serial (g - 1)); NAN: 0 */
-    const char *gpu;   /* GPU types it can use, parted by '|'; NULL or "": any */
-    uint32_t gpus;     /* the gang, >= 1 */
-    uint32_t worker;   /* GPUs of one worker, which stay on one node; 0: 1 */
-    uint32_t min_gpus; /* elastic: smallest and largest size; 0: gpus */
+    double duration_s;       /* run time on `gpus` GPUs without interruption, > 0 */
+    double limit_s;          /* what the user says it takes (easy plans with it); NAN: duration */
+    double deadline_s;       /* absolute; NAN: none */
+    double share;            /* of one GPU, (0, 1]; below 1 only for gpus = 1. NAN: 1 */
+    double cpus;             /* cores per worker; NAN: 0 */
+    double mem_bytes;        /* host memory per worker; NAN: 0 */
+    double restart_s;        /* NAN: of the pool */
+    double checkpoint_bytes; /* read at a restart, on top of restart_s; NAN: 0 */
+    double serial;           /* elastic: speed of g GPUs is g / (1 + serial (g - 1)); NAN: 0 */
+    const char *gpu;         /* GPU types it can use, parted by '|'; NULL or "": any */
+    uint32_t gpus;           /* the gang, >= 1 */
+    uint32_t worker;         /* GPUs of one worker, which stay on one node; 0: 1 */
+    uint32_t min_gpus;       /* elastic: smallest and largest size; 0: gpus */
     uint32_t max_gpus;
     uint32_t queue;   /* index */
     int32_t priority; /* larger is more important */

@@ -302,6 +302,17 @@ TY_API TY_MUST_CHECK ty_status ty_collective_tables_load(struct ty_collective_ta
                                                          struct ty_error *error);
 TY_API void ty_collective_tables_free(struct ty_collective_tables *tables);
 
+/* ty_comm_predict and ty_comm_judge for the sizes that a log has measured. Where the query
+ * leaves them open (op TY_N_COLLECTIVES, ranks 0), operation and ranks are those of the first
+ * table of the log, in any format that calibrate import reads. Free with ty_comm_free. returns
+ * TY_OK, TY_ERR_IO, TY_ERR_INPUT (no such table in it), TY_ERR_RANGE, TY_ERR_NOMEM. */
+TY_API TY_MUST_CHECK ty_status ty_comm_compare(const struct ty_collective_query *query,
+                                               const char *log_path,
+                                               const struct ty_collective_tables *tables,
+                                               struct ty_comm *out, struct ty_error *error);
+/* JSON of an answer; free with ty_text_free. */
+TY_API char *ty_comm_json(const struct ty_comm *comm);
+
 /* JSON of a prediction (the keys of `predict --json`) or of a search (its best plans, predicted
  * once more, with the same keys); free with ty_text_free. NULL: out of memory, or a plan of the
  * search that its own inputs refuse. */
@@ -340,8 +351,9 @@ struct ty_trace {
     struct ty_pool_queue *queues; /* [n_queues], in order of appearance; defaults but the name */
     uint32_t n_queues;
     uint64_t notes[TY_N_TRACE_NOTES];
-    uint64_t bad_line; /* of the first bad row; 0: none */
-    bool dated;        /* the file has dates: times count from the first submission */
+    uint64_t bad_line;                     /* of the first bad row; 0: none */
+    struct ty_pool_spread recorded_wait_s; /* start - submission in the file; NAN: it has none */
+    bool dated; /* the file has dates: times count from the first submission */
     void *memory;
 };
 

@@ -8,7 +8,7 @@
  *
  * The sqrt is the compact stand-in for a measured size-to-time table. Source: ACCURACY 1.5,
  * ACCURACY-2 2.2; mesh rule: handbook 6.1. */
-#include "models/collectives.h"
+#include "models/comm.h"
 
 #include <math.h>
 
@@ -164,12 +164,31 @@ static double share(const struct collective *collective)
     return collective->share > 0.0 ? collective->share : 1.0;
 }
 
+/* Time of the whole collective and the part of it before any byte moves. A measured table of the
+ * cluster goes before the form, and before what a site makes of the form. */
+static void isolated_s(const struct setting *setting, const struct collective *collective,
+                       double *time_s, double *before_s)
+{
+    const double slower = site_ratio(setting, collective);
+    *before_s = slower * latency_s(setting, collective);
+    *time_s = slower * (latency_s(setting, collective) + transfer_s(setting, collective));
+    const struct ty_collective_tables *tables = setting->profile.collectives;
+    if (!tables || collective->op == COLLECTIVE_SEND || collective->remote_copies > 0.0 ||
+        collective->local_copies > 0.0)
+        return;
+    const struct comm_group group = {setting->cluster, collective->shape};
+    if (comm_measured_s(tables, &group, (enum ty_collective_op)collective->op,
+                        collective->payload_bytes, time_s))
+        *before_s = fmin(*before_s, *time_s / 2.0);
+}
+
 double collective_time_s(const struct setting *setting, const struct collective *collective)
 {
+    double time_s, before_s;
     if (idle(collective))
         return 0.0;
-    return share(collective) * site_ratio(setting, collective) *
-           (latency_s(setting, collective) + transfer_s(setting, collective));
+    isolated_s(setting, collective, &time_s, &before_s);
+    return share(collective) * time_s;
 }
 
 /* Bytes on a rank's own links per byte of payload: a two-level all-reduce reduces inside the
@@ -197,14 +216,14 @@ static void link_bytes(const struct collective *collective, double *scaleup, dou
 void collective_as_flow(const struct setting *setting, const struct collective *collective,
                         struct collective_flow *out)
 {
-    double scaleup, nic;
+    double scaleup, nic, time_s, before_s;
     *out = (struct collective_flow){.cap_bytes_per_s = INFINITY};
     if (idle(collective))
         return;
-    const double slower = site_ratio(setting, collective);
-    out->latency_s = share(collective) * slower * latency_s(setting, collective);
+    isolated_s(setting, collective, &time_s, &before_s);
+    out->latency_s = share(collective) * before_s;
     out->work_bytes = share(collective) * collective->payload_bytes;
-    out->cap_bytes_per_s = collective->payload_bytes / (slower * transfer_s(setting, collective));
+    out->cap_bytes_per_s = collective->payload_bytes / (time_s - before_s);
     link_bytes(collective, &scaleup, &nic);
     /* In-network reduction (NVLS) beats the wire bytes of a ring: a flow that runs alone never
      * needs more than its link. */

@@ -28,10 +28,16 @@ double comm_prior_s(const struct comm_group *group, enum ty_collective_op op, do
 /* What bounds the prior: "latency" or the name of the slowest link. */
 const char *comm_limit(const struct comm_group *group, enum ty_collective_op op, double size_bytes);
 
+/* Time of a group of a resolved cluster from the cluster's own tables: of the same group inside and
+ * beyond its range, else of the group of nearest size with as many ranks per domain, scaled by the
+ * priors. returns false when there is none. */
+bool comm_measured_s(const struct ty_collective_tables *tables, const struct comm_group *group,
+                     enum ty_collective_op op, double size_bytes, double *time_s);
+
 /* Time of a table at a size inside its range: straight in log-log between its points. */
 double comm_table_s(const struct ty_collective_table *table, double size_bytes);
-/* Beyond it: least of up to three lines a + S/B, each fitted to a third of the points by relative
- * least squares with a, 1/B >= 0. Needs at least COMM_LINE_POINTS points. */
+/* Beyond it: the lesser of two lines a + S/B, each fitted to the four points (or half of fewer) at
+ * an end by relative least squares with a, 1/B >= 0. Needs COMM_LINE_POINTS points. */
 #define COMM_LINE_POINTS 4
 double comm_lines_s(const struct ty_collective_table *table, double size_bytes);
 

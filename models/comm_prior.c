@@ -42,8 +42,7 @@ ty_status comm_group_init(const struct ty_cluster *cluster, uint32_t ranks,
     out->shape = (struct group_shape){.size = ranks,
                                       .stride = 1,
                                       .ranks_per_domain = per_domain,
-                                      .n_domains = (ranks - 1) / per_domain +
-                                                   1, /* no overflow at 2^32 - 1 */
+                                      .n_domains = 1 + (ranks - 1) / per_domain,
                                       .link = LINK_SCALEUP,
                                       .nic_bytes_per_s = nic_bytes_per_s,
                                       .spine_bytes_per_s = nic_bytes_per_s / own->oversubscription};

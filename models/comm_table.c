@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * A measured table as a function of the size: log-log between its points, and beyond them the least
- * of lines
+ * of the lines through its ends,
  *
- *   t(S) = min_i (a_i + S / B_i)
+ *   t(S) = min(a_1 + S/B_1, a_2 + S/B_2):
  *
- * one for each protocol a library switches through (DESIGN 4). */
+ * the protocol of short messages and that of long ones. Those between make no difference there. */
 #include "models/comm.h"
 
 #include <math.h>
@@ -51,13 +51,9 @@ static struct line fit_line(const double *size_bytes, const double *time_s, uint
 
 double comm_lines_s(const struct ty_collective_table *table, double size_bytes)
 {
-    const uint32_t n = table->n, n_lines = n < 6 ? n / 2 : 3;
-    double least_s = INFINITY;
-    for (uint32_t i = 0; i < n_lines; i++) {
-        const uint32_t from = i * n / n_lines, to = (i + 1) * n / n_lines;
-        const struct line line =
-            fit_line(&table->size_bytes[from], &table->time_s[from], to - from);
-        least_s = fmin(least_s, line.a_s + size_bytes * line.per_byte_s);
-    }
-    return least_s;
+    const uint32_t n = table->n < 8 ? table->n / 2 : 4;
+    const struct line first = fit_line(table->size_bytes, table->time_s, n);
+    const struct line last =
+        fit_line(&table->size_bytes[table->n - n], &table->time_s[table->n - n], n);
+    return fmin(first.a_s + size_bytes * first.per_byte_s, last.a_s + size_bytes * last.per_byte_s);
 }

@@ -10,6 +10,7 @@
 void ty_pool_init(struct ty_pool *pool)
 {
     *pool = (struct ty_pool){.policy = "fifo",
+                             .read_bytes_per_s = NAN,
                              .checkpoint_every_s = NAN,
                              .node_mtbf_s = NAN,
                              .las_limit_gpu_s = {3250.0, 7200.0}};
@@ -23,6 +24,7 @@ void ty_pool_job_init(struct ty_pool_job *job)
                                 .cpus = NAN,
                                 .mem_bytes = NAN,
                                 .restart_s = NAN,
+                                .checkpoint_bytes = NAN,
                                 .serial = NAN,
                                 .gpus = 1};
 }
@@ -56,6 +58,8 @@ static ty_status check_pool(const struct ty_pool *pool, uint64_t n_jobs, struct 
                          "%.0f GPUs on %.0f nodes, not 1 to %u", gpus, nodes, POOL_MAX_GPUS);
     if (!(pool->restart_s >= 0.0) || isinf(pool->restart_s))
         return error_set(error, TY_ERR_RANGE, "pool: restart_s", "must be finite and >= 0");
+    if (pool->read_bytes_per_s <= 0.0)
+        return error_set(error, TY_ERR_RANGE, "pool: read_bytes_per_s", "must be > 0, or NAN");
     if (pool->checkpoint_every_s <= 0.0 || pool->node_mtbf_s <= 0.0)
         return error_set(error, TY_ERR_RANGE, "pool: checkpoint_every_s, node_mtbf_s",
                          "must be > 0, or NAN for none");
@@ -95,6 +99,8 @@ static const char *bad_job(const struct ty_pool_job *job)
         return "limit_s must be > 0";
     if (given(job->restart_s, 0.0) < 0.0 || isinf(job->restart_s))
         return "restart_s must be finite and >= 0";
+    if (given(job->checkpoint_bytes, 0.0) < 0.0 || isinf(job->checkpoint_bytes))
+        return "checkpoint_bytes must be finite and >= 0";
     if (given(job->cpus, 0.0) < 0.0 || given(job->mem_bytes, 0.0) < 0.0)
         return "cpus and mem_bytes must be >= 0";
     if (given(job->serial, 0.0) < 0.0 || given(job->serial, 0.0) > 1.0)
@@ -199,6 +205,13 @@ static int compare_jobs(const void *left, const void *right)
     return a->origin < b->origin ? -1 : a->origin > b->origin;
 }
 
+/* Start-up and the reading of the checkpoint. */
+static double restart_of(const struct ty_pool *pool, const struct ty_pool_job *job)
+{
+    const double read_s = given(job->checkpoint_bytes, 0.0) / pool->read_bytes_per_s;
+    return given(job->restart_s, pool->restart_s) + given(read_s, 0.0);
+}
+
 static bool create_jobs(struct pool_sim *sim, const struct ty_pool_job *jobs, uint32_t n_jobs)
 {
     sim->jobs = arena_get(&sim->arena, n_jobs, sizeof *sim->jobs);
@@ -214,7 +227,7 @@ static bool create_jobs(struct pool_sim *sim, const struct ty_pool_job *jobs, ui
             .job = &jobs[i],
             .origin = i,
             .remaining_s = jobs[i].duration_s,
-            .restart_s = given(jobs[i].restart_s, sim->config->restart_s),
+            .restart_s = restart_of(sim->config, &jobs[i]),
             .end_s = NAN,
             .first_start_s = NAN,
             .pieces = POOL_NONE,

@@ -2,14 +2,16 @@
  *
  * Free GPUs, but my gang cannot start: a snapshot of the pool, the reason, and what would help.
  *
- * Moves are found greedily: the node that lacks the fewest GPUs to hold one more worker gives up
- * its smallest sufficient job, which must fit elsewhere, until the gang fits. */
+ * Moves are found greedily: in the domain that holds most of the gang now, the node that lacks the
+ * fewest GPUs to hold one more worker gives up its smallest sufficient job, which must fit
+ * elsewhere, until the gang fits. */
 #include "models/pool.h"
 #include "sim/error.h"
 
 #include <math.h>
 #include <string.h>
 
+enum { FULL = 1 << 30 }; /* more than any node's GPUs */
 enum { MAX_MOVES = sizeof((struct ty_pool_verdict *)0)->moves / sizeof(struct ty_pool_move) };
 
 const char *ty_pool_reason_text(int reason)
@@ -105,29 +107,71 @@ static uint32_t job_to_move(const struct pool_sim *sim, uint32_t node, uint32_t 
     return best;
 }
 
-/* Moves the job off its node in the scratch room. */
-static bool move_away(struct pool_sim *sim, uint32_t id)
+/* Where the gang is to go: a leaf or pod of its level, or any node. */
+struct target {
+    const struct pool_shape *shape;
+    uint32_t unit; /* GPUs that must come free on one node */
+    uint32_t domain;
+};
+
+static bool in_domain(const struct pool_sim *sim, const struct target *target, uint32_t node)
+{
+    const int level = target->shape->level;
+    return level == TY_POOL_ANY || level == TY_POOL_NODE ||
+           domain_of(sim, node, level) == target->domain;
+}
+
+/* The leaf or pod that could hold the gang and has most room for it now. */
+static uint32_t best_domain(struct pool_sim *sim, const struct pool_shape *shape)
+{
+    uint32_t best = 0;
+    uint64_t most = 0;
+    for (uint32_t domain = 0; domain < sim->n_nodes || domain < sim->n_pods; domain++) {
+        uint64_t now = 0, empty = 0;
+        for (uint32_t i = 0; i < sim->n_nodes; i++) {
+            if (domain_of(sim, i, shape->level) != domain)
+                continue;
+            now += place_workers(sim, &sim->room, shape, i);
+            empty += place_workers(sim, &sim->other, shape, i);
+        }
+        if (empty >= shape->gpus / shape->worker && now + 1 > most) {
+            best = domain;
+            most = now + 1;
+        }
+    }
+    return best;
+}
+
+/* Moves the job off its node, and off the leaf or pod of the gang, in the scratch room. */
+static bool move_away(struct pool_sim *sim, const struct target *target, uint32_t id)
 {
     struct pool_job *job = &sim->jobs[id];
     const struct pool_shape *shape = &sim->shapes[job->shape];
-    struct pool_node *node = &sim->nodes[sim->pieces[job->pieces].node];
+    const uint32_t from = sim->pieces[job->pieces].node;
+    const bool alone = target->shape->level == TY_POOL_ANY || target->shape->level == TY_POOL_NODE;
     job->keep = false;
     room_give(sim, &sim->spare, shape, job->pieces);
-    node->down = true;
+    /* Nodes that may not take it count as full for a moment. */
+    int32_t *gpus = sim->spare.gpus;
+    for (uint32_t i = 0; i < sim->n_nodes; i++)
+        if (alone ? i == from : in_domain(sim, target, i))
+            gpus[i] -= FULL;
     const uint32_t pieces = place_find(sim, &sim->spare, shape, job->gpus);
-    node->down = false;
+    for (uint32_t i = 0; i < sim->n_nodes; i++)
+        if (alone ? i == from : in_domain(sim, target, i))
+            gpus[i] += FULL;
     room_take(sim, &sim->spare, shape, pieces == POOL_NONE ? job->pieces : pieces);
     place_free(sim, pieces);
     return pieces != POOL_NONE;
 }
 
 /* The node that lacks least and has a job to move. */
-static uint32_t next_move(const struct pool_sim *sim, const struct pool_shape *shape, uint32_t unit)
+static uint32_t next_move(const struct pool_sim *sim, const struct target *target)
 {
     uint32_t best = POOL_NONE, best_lack = UINT32_MAX;
     for (uint32_t i = 0; i < sim->n_nodes; i++) {
-        const uint32_t lack = lacks(sim, shape, i, unit);
-        if (lack >= best_lack)
+        const uint32_t lack = lacks(sim, target->shape, i, target->unit);
+        if (lack >= best_lack || !in_domain(sim, target, i))
             continue;
         const uint32_t job = job_to_move(sim, i, lack);
         if (job != POOL_NONE) {
@@ -148,17 +192,20 @@ static bool fits_spare(struct pool_sim *sim, const struct pool_shape *shape)
 static void plan_moves(struct pool_sim *sim, const struct pool_shape *shape,
                        struct ty_pool_verdict *out)
 {
-    const uint32_t unit = shape->level == TY_POOL_NODE ? shape->gpus : shape->worker;
+    struct target target = {shape, shape->level == TY_POOL_NODE ? shape->gpus : shape->worker, 0};
     uint32_t n = 0;
+    room_empty(sim, &sim->other);
+    if (shape->level == TY_POOL_LEAF || shape->level == TY_POOL_POD)
+        target.domain = best_domain(sim, shape);
     room_copy(sim, &sim->spare, &sim->room);
     for (uint32_t i = 0; i < sim->n_running; i++)
         sim->jobs[sim->running[i]].keep = true;
     bool fits = false;
     while (!fits && n < MAX_MOVES) {
-        const uint32_t id = next_move(sim, shape, unit);
+        const uint32_t id = next_move(sim, &target);
         if (id == POOL_NONE)
             return;
-        if (!move_away(sim, id))
+        if (!move_away(sim, &target, id))
             continue;
         out->moves[n++] = (struct ty_pool_move){sim->jobs[id].origin, sim->jobs[id].gpus};
         fits = fits_spare(sim, shape);
@@ -189,8 +236,8 @@ static void advise(const struct pool_sim *sim, const struct pool_shape *shape,
         text_append(text, bytes,
                     " It fits now: another policy, a higher priority or more quota starts it.");
     if (out->n_moves)
-        text_append(text, bytes, " Moving %u running jobs (%u GPUs) elsewhere starts it now.",
-                    out->n_moves, moved);
+        text_append(text, bytes, " Moving %u running job%s (%u GPUs) elsewhere starts it now.",
+                    out->n_moves, out->n_moves == 1 ? "" : "s", moved);
     else if (out->reason == TY_POOL_FRAGMENTED)
         text_append(text, bytes, " No short list of moves makes room.");
     if (out->reason == TY_POOL_FRAGMENTED && shape->level != TY_POOL_ANY &&

@@ -7,37 +7,10 @@
  *           Themis, NSDI 2020, with N averaged.
  *   jain  = (sum x)^2 / (n sum x^2). Source: R. Jain et al., DEC-TR-301, 1984. */
 #include "models/pool.h"
+#include "models/pool_spread.h"
 #include "sim/error.h"
 
 #include <math.h>
-#include <stdlib.h>
-
-static int compare_doubles(const void *left, const void *right)
-{
-    const double a = *(const double *)left, b = *(const double *)right;
-    return a < b ? -1 : a > b;
-}
-
-static double quantile(const double *sorted, uint64_t n, double p)
-{
-    const double place = ceil(p * (double)n);
-    return sorted[place < 1.0 ? 0 : (uint64_t)place - 1];
-}
-
-static struct ty_pool_spread spread_of(double *values, uint64_t n)
-{
-    if (n == 0)
-        return (struct ty_pool_spread){NAN, NAN, NAN, NAN, NAN};
-    double sum = 0.0;
-    for (uint64_t i = 0; i < n; i++)
-        sum += values[i];
-    qsort(values, n, sizeof *values, compare_doubles);
-    return (struct ty_pool_spread){.mean = sum / (double)n,
-                                   .median = 0.5 * (values[(n - 1) / 2] + values[n / 2]),
-                                   .p90 = quantile(values, n, 0.90),
-                                   .p99 = quantile(values, n, 0.99),
-                                   .max = values[n - 1]};
-}
 
 struct tally { /* of a queue */
     double slowdown;
@@ -117,9 +90,9 @@ ty_status pool_metrics(struct pool_sim *sim, struct ty_pool_metrics *out)
                                     .lost_gpu_hours = sim->lost_gpu_s / 3600.0};
     double first_s = INFINITY, last_s = 0.0;
     const uint64_t n = gather(sim, values, tally, &first_s, &last_s);
-    out->jct_s = spread_of(values, n);
-    out->wait_s = spread_of(values + sim->n_jobs, n);
-    out->slowdown = spread_of(values + 2 * (size_t)sim->n_jobs, n);
+    out->jct_s = pool_spread(values, n);
+    out->wait_s = pool_spread(values + sim->n_jobs, n);
+    out->slowdown = pool_spread(values + 2 * (size_t)sim->n_jobs, n);
     for (uint32_t i = 0; i < sim->n_jobs; i++)
         count_job(sim, &sim->jobs[i], out);
     out->rho_mean = n ? out->rho_mean / (double)n : (double)NAN;

@@ -61,7 +61,7 @@ static void test_table(void)
     ok(rises, "a monotone table stays monotone");
 }
 
-/* The thirds of the ten sizes are {1K..16K}, {64K..256K}, {4M..64M}: two lines, exactly met. */
+/* The four sizes at each end lie on one of the two lines, which is exactly met. */
 static void test_lines(void)
 {
     const struct ty_collective_table table = table_of(8, N(sizes));
@@ -119,8 +119,9 @@ static void test_model(void)
     time = predict(NULL, 8, 1.0 * KIB);
     same_text(time.limit, "latency", "1 KiB is bound by latency");
     same_text(time.protocol, "LL", "and goes by LL");
+    h100.nic_bytes_per_s = 25e9;
     time = predict(NULL, 64, 1.0 * GIB);
-    same_text(time.limit, "nic", "1 GiB over 8 nodes: the NICs");
+    same_text(time.limit, "nic", "1 GiB over 8 nodes with 25 GB/s a GPU: the NICs");
     h100.nodes_per_leaf = 4;
     h100.oversubscription = 2.0;
     more = predict(NULL, 64, 1.0 * GIB);
@@ -162,6 +163,125 @@ static void test_refusals(void)
        "four billion ranks");
 }
 
+/* ---- is it normal --------------------------------------------------------------------------- */
+
+static const double judged[] = {4096.0, 65536.0, 4194304.0, 67108864.0, 1073741824.0, 8589934592.0};
+
+/* What the judge says of times that are the predicted ones times `slower`, or of a large message at
+ * a bus bandwidth. */
+static struct ty_comm judge(uint32_t ranks, double slower_small, double slower_large,
+                            double busbw_bytes_per_s)
+{
+    struct ty_comm comm = {0};
+    const struct ty_collective_query query = {
+        .cluster = &h100, .op = TY_ALL_REDUCE, .ranks = ranks};
+    bool good = ty_comm_predict(&query, judged, N(judged), NULL, &comm, &error) == TY_OK;
+    for (uint32_t i = 0; i < comm.n; i++) {
+        struct ty_comm_point *point = &comm.points[i];
+        const bool small = point->size_bytes < 16.0 * MIB;
+        point->measured_s = point->predicted.time_s * (small ? slower_small : slower_large);
+        if (!small && busbw_bytes_per_s > 0.0)
+            point->measured_s = point->size_bytes * 2.0 * (ranks - 1) / ranks / busbw_bytes_per_s;
+    }
+    good = good && ty_comm_judge(&comm, &error) == TY_OK;
+    ok(good, "judged");
+    return comm;
+}
+
+static void check_cause(struct ty_comm comm, const char *part, const char *what)
+{
+    if (!ok(strstr(comm.cause, part) != NULL, "%s", what))
+        printf("#   %u low: %s\n", comm.n_low, comm.cause);
+    ty_comm_free(&comm);
+}
+
+static void test_judge(void)
+{
+    struct ty_comm comm = judge(8, 1.0, 1.0, 0.0);
+    ok(comm.n_low == 0 && comm.n_high == 0 && !*comm.cause, "as predicted: normal, no cause");
+    within(comm.points[5].off, 0.0, 1e-12, "0 % off");
+    ty_comm_free(&comm);
+    comm = judge(8, 1.0, 0.5, 0.0);
+    ok(comm.n_high == 3 && comm.n_low == 0, "twice as fast: high");
+    near(comm.points[5].off, 1.0, 1e-12, "100 % off");
+    ty_comm_free(&comm);
+    check_cause(judge(8, 3.0, 1.0, 0.0), "latency", "only small ones low: latency");
+    check_cause(judge(8, 3.0, 3.0, 0.0), "same share", "all low alike: not a link");
+    /* handbook 5.3: H200 without NVLS 365.6 GB/s; 6.1: PCIe 5 x16 measures 55.4 GB/s */
+    check_cause(judge(8, 1.0, 1.0, 280e9), "no rule", "between the rates of known faults: none");
+    check_cause(judge(8, 1.0, 1.0, 55.4e9), "PCIe", "55 GB/s in a node: PCIe");
+    /* two nodes of 8 x 50 GB/s, ring through one NIC at 97 %: algbw 48.5 GB/s x 15/8 */
+    check_cause(judge(16, 1.0, 1.0, 91e9), "1 of its 8 NICs", "one NIC of eight");
+    check_cause(judge(16, 1.0, 1.0, 182e9), "2 of its 8 NICs", "two NICs of eight");
+    check_cause(judge(16, 1.0, 1.0, 5e9), "sockets", "5 GB/s between nodes: sockets");
+}
+
+/* Rings where a table says that NVLS is normal. */
+static void test_judge_nvls(void)
+{
+    static const double nvls_s[] = {20e-6, 25e-6, 54e-6, 325e-6, 4.02e-3, 31.3e-3};
+    const struct ty_collective_table table = {TY_ALL_REDUCE, 8,         0,      &h100, "own",
+                                              false,         N(judged), judged, nvls_s};
+    const struct ty_collective_tables tables = {1, &table};
+    struct ty_comm comm = {0};
+    const struct ty_collective_query query = {.cluster = &h100, .op = TY_ALL_REDUCE, .ranks = 8};
+    ok(ty_comm_predict(&query, judged, N(judged), &tables, &comm, &error) == TY_OK, "predicted");
+    for (uint32_t i = 0; i < comm.n; i++) /* handbook 5.3: 365.6 GB/s on rings */
+        comm.points[i].measured_s = fmax(nvls_s[i], judged[i] * 1.75 / 365.6e9);
+    ok(ty_comm_judge(&comm, &error) == TY_OK && comm.n_low == 2, "1 and 8 GiB are low");
+    check_cause(comm, "NVLS is not used", "365.6 GB/s: rings");
+}
+
+/* ---- tables of a profile --------------------------------------------------------------------- */
+
+static double alone_s(const struct collective_flow *flow)
+{
+    return flow->latency_s + flow->work_bytes / flow->cap_bytes_per_s;
+}
+
+static void test_profile(void)
+{
+    const struct ty_collective_table table = table_of(16, N(sizes));
+    const struct ty_collective_tables tables = {1, &table};
+    struct ty_model model;
+    struct ty_profile profile;
+    struct setting setting;
+    struct comm_group group;
+    struct collective_flow flow;
+    fixture_llama3_8b(&model);
+    ty_init(TY_KIND_PROFILE, &profile);
+    profile.site_comm_ratio = 3.0;
+    profile.collectives = &tables;
+    ok(setting_init(&model, &h100, &profile, &setting, NULL, &error) == TY_OK &&
+           comm_group_init(&h100, 16, 0, &group, &error) == TY_OK,
+       "a profile with a table");
+    struct collective reduce = {COLLECTIVE_ALL_REDUCE, 4096.0, group.shape, 0.0, 0.0, 0.0, 0.0};
+    near(collective_time_s(&setting, &reduce), two_lines(4096.0), 1e-12,
+         "its time goes before the form and the site");
+    collective_as_flow(&setting, &reduce, &flow);
+    near(alone_s(&flow), two_lines(4096.0), 1e-12, "as a flow that runs alone too");
+    reduce.share = 0.25;
+    near(collective_time_s(&setting, &reduce), two_lines(4096.0) / 4.0, 1e-12, "a quarter of it");
+    reduce.share = 0.0;
+    reduce.payload_bytes = 1.0 * GIB;
+    near(collective_time_s(&setting, &reduce), two_lines(1.0 * GIB), 1e-9, "beyond it: lines");
+    /* DESIGN 4: as many ranks per domain, scaled by prior(n) / prior(n') */
+    struct comm_group more;
+    ok(comm_group_init(&h100, 64, 0, &more, &error) == TY_OK, "64 ranks");
+    reduce.shape = more.shape;
+    reduce.payload_bytes = 16777216.0;
+    near(collective_time_s(&setting, &reduce),
+         two_lines(16777216.0) * comm_prior_s(&more, TY_ALL_REDUCE, 16777216.0, NULL) /
+             comm_prior_s(&group, TY_ALL_REDUCE, 16777216.0, NULL),
+         1e-12, "more ranks: scaled by the priors");
+    reduce.shape.ranks_per_domain = 4;
+    reduce.shape.n_domains = 16;
+    setting.profile.collectives = NULL;
+    const double form_s = collective_time_s(&setting, &reduce);
+    setting.profile.collectives = &tables;
+    ok(collective_time_s(&setting, &reduce) == form_s, "other ranks per domain: the form");
+}
+
 int main(void)
 {
     fixture_dgx_h100(&h100);
@@ -171,5 +291,8 @@ int main(void)
     test_neighbour();
     test_model();
     test_refusals();
+    test_profile();
+    test_judge();
+    test_judge_nvls();
     return tap_done();
 }

@@ -4,8 +4,8 @@
 #include "tests/tap.h"
 
 #define MAX_POINTS 4096
-static double all[MAX_POINTS], large[MAX_POINTS];
-static uint32_t n_all, n_large;
+static double all[MAX_POINTS], large[MAX_POINTS], linked[MAX_POINTS];
+static uint32_t n_all, n_large, n_linked;
 
 static int by_value(const void *a, const void *b)
 {
@@ -48,6 +48,8 @@ static bool leave_out(const struct ty_collective_tables *tables, uint32_t out)
         errors[i] = all[n_all++] = fabs(time.time_s / table->time_s[i] - 1.0);
         if (table->size_bytes[i] >= 0x1p20)
             large[n_large++] = errors[i];
+        if (table->cluster->gpu.scaleup_bytes_per_s > 0.0)
+            linked[n_linked++] = errors[i];
     }
     printf("# %-14s %-14s %4u ranks %2u sizes: median %5.1f  P90 %5.1f\n", table->cluster->name,
            ty_collective_name(table->op), table->ranks, table->n, quantile(errors, table->n, 0.5),
@@ -69,6 +71,8 @@ int main(void)
     printf("# all %u sizes: median %.1f, P90 %.1f; %u of 1 MiB and more: median %.1f, P90 %.1f\n",
            n_all, median, p90, n_large, quantile(large, n_large, 0.5),
            quantile(large, n_large, 0.9));
+    printf("# %u on NVLink or xGMI: median %.1f, P90 %.1f\n", n_linked,
+           quantile(linked, n_linked, 0.5), quantile(linked, n_linked, 0.9));
     ok(median <= 8.0, "median error %.1f %%, at most 8", median);
     ty_collective_tables_free(&tables);
     return tap_done();

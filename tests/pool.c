@@ -1,60 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The pool by hand-worked schedules, the cases P01, P03 and P05 of published issues, closed forms
- * and properties on random traces. */
-#include "include/trainyard_pool.h"
-#include "sim/random.h"
-#include "tests/tap.h"
+ * The pool by hand-worked schedules, the cases P01, P03 and P05 of published issues. */
+#include "tests/pool_fixture.h"
 
-enum { MAX_JOBS = 512 };
-
-static struct ty_pool_job jobs[MAX_JOBS];
-static uint64_t n_jobs;
-static struct ty_pool pool;
-static struct ty_pool_nodes groups[16];
 static struct ty_pool_queue queues[2];
-static struct ty_pool_result result;
-static struct ty_error error;
-
-/* A fresh pool of equal nodes and no job. */
-static void begin(const char *policy, uint32_t n_nodes, uint32_t gpus_per_node)
-{
-    ty_pool_init(&pool);
-    groups[0] = (struct ty_pool_nodes){
-        .n_nodes = n_nodes, .gpus_per_node = gpus_per_node, .cpus = NAN, .mem_bytes = NAN};
-    pool.groups = groups;
-    pool.n_groups = 1;
-    pool.policy = policy;
-    n_jobs = 0;
-}
-
-static struct ty_pool_job *add(double submit_s, double duration_s, uint32_t gpus)
-{
-    struct ty_pool_job *job = &jobs[n_jobs++];
-    ty_pool_job_init(job);
-    job->submit_s = submit_s;
-    job->duration_s = duration_s;
-    job->gpus = gpus;
-    return job;
-}
-
-static bool run(void)
-{
-    ty_pool_result_free(&result);
-    return ty_pool_run(&pool, jobs, n_jobs, &result, &error) == TY_OK;
-}
-
-static bool ends(const double *want, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (!(fabs(result.outcomes[i].end_s - want[i]) <= 1e-9 * want[i])) {
-            printf("# end of job %u: got %.9g, want %.9g\n", i, result.outcomes[i].end_s, want[i]);
-            return false;
-        }
-    return n == n_jobs;
-}
-#define ENDS(...)                                                                                  \
-    (run() &&                                                                                      \
-     ends((const double[]){__VA_ARGS__}, sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
 
 /* ---- policies by hand --------------------------------------------------------------------- */
 
@@ -117,6 +65,11 @@ static void test_restart(void)
     ok(ENDS(125, 60), "srtf, a checkpoint every 20 s: 10 s are lost");
     jobs[0].restart_s = 0;
     ok(ENDS(120, 60), "a job's own restart time");
+    /* Its checkpoint of 80 GB is read at 10 GB/s: 8 s. */
+    pool.read_bytes_per_s = 10e9;
+    jobs[0].checkpoint_bytes = 80e9;
+    ok(ENDS(128, 60), "a restart reads the checkpoint");
+    jobs[0].checkpoint_bytes = NAN;
     /* Deadlines: A misses 119, B meets 60. */
     jobs[0].deadline_s = 119;
     jobs[1].deadline_s = 60;
@@ -419,7 +372,7 @@ static void test_explain(void)
        "explain: fragmented with 4 GPUs free");
     ok(verdict.n_moves == 1 && verdict.moves[0].gpus == 2, "explain: one job of 2 GPUs to move");
     near(verdict.expected_s, 10, 0, "explain: or wait until 10 s");
-    ok(strstr(verdict.advice, "Moving 1 running jobs (2 GPUs)") != NULL, "explain: in words");
+    ok(strstr(verdict.advice, "Moving 1 running job (2 GPUs)") != NULL, "explain: in words");
     ok(ty_pool_explain(&pool, jobs, n_jobs, 2, 12, &verdict, &error) == TY_OK &&
            verdict.reason == TY_POOL_RUNS,
        "explain: at 12 s it runs");
@@ -427,6 +380,18 @@ static void test_explain(void)
     ok(ty_pool_explain(&pool, jobs, n_jobs, 2, NAN, &verdict, &error) == TY_OK &&
            verdict.reason == TY_POOL_NEVER,
        "explain: 5 GPUs on one node, never");
+    /* Two leaves of two nodes; A and B on the first, C on the second; A ends: 4 free on each. */
+    begin("fit", 4, 4);
+    groups[0].nodes_per_leaf = 2;
+    for (uint32_t i = 0; i < 3; i++)
+        add(0, i == 0 ? 10 : 100, 4)->worker = 4;
+    struct ty_pool_job *gang = add(11, 5, 8);
+    gang->worker = 4;
+    gang->level = TY_POOL_LEAF;
+    ok(ty_pool_explain(&pool, jobs, n_jobs, 3, NAN, &verdict, &error) == TY_OK &&
+           verdict.reason == TY_POOL_FRAGMENTED && verdict.domains_fit == 2 &&
+           verdict.n_moves == 1 && verdict.moves[0].job == 1,
+       "explain: B moves to the other leaf");
     begin("fifo", 1, 4);
     add_four();
     ok(ty_pool_explain(&pool, jobs, n_jobs, 2, NAN, &verdict, &error) == TY_OK &&
@@ -441,109 +406,6 @@ static void test_explain(void)
        "explain: cores are taken");
     ok(ty_pool_explain(&pool, jobs, n_jobs, 2, NAN, &verdict, &error) == TY_ERR_RANGE,
        "explain: no such job");
-}
-
-/* ---- failures ----------------------------------------------------------------------------- */
-
-/* One node that fails with rate r, repaired in R, a job of W without checkpoint: the mean time is
- * (1 / r + R) (exp(r W) - 1). Source: renewal argument, e.g. Ross, Introduction to Probability
- * Models, on repeated tries. Mean of 4000 seeds within 3 standard errors. */
-static void test_failures(void)
-{
-    enum { TRIALS = 4000 };
-    const double rate = 1e-3, work_s = 700, repair_s = 50;
-    begin("fifo", 1, 8);
-    add(0, work_s, 8);
-    pool.node_mtbf_s = 1 / rate;
-    pool.repair_s = repair_s;
-    double sum = 0, squares = 0;
-    bool good = true;
-    for (uint32_t seed = 0; seed < TRIALS && good; seed++) {
-        pool.seed = seed;
-        good = run();
-        sum += result.outcomes[0].end_s;
-        squares += result.outcomes[0].end_s * result.outcomes[0].end_s;
-    }
-    const double mean = sum / TRIALS;
-    const double deviation = sqrt((squares / TRIALS - mean * mean) / TRIALS);
-    ok(good, "failures: all trials end");
-    within(mean, (1 / rate + repair_s) * (exp(rate * work_s) - 1), 3 * deviation,
-           "failures: mean time of the closed form");
-    /* With a checkpoint every second next to nothing is done twice: W + failures x R. */
-    pool.checkpoint_every_s = 1;
-    ok(run() && result.outcomes[0].lost_gpu_s <= 8.0 * (double)result.metrics.n_failures &&
-           result.outcomes[0].end_s <= work_s + (repair_s + 1) * (double)result.metrics.n_failures,
-       "failures: a checkpoint bounds what is lost");
-    pool.checkpoint_every_s = NAN;
-    jobs[0].duration_s = 1e9;
-    ok(ty_pool_run(&pool, jobs, 1, &result, &error) == TY_ERR_LIMIT,
-       "failures: a job that never ends is reported");
-}
-
-/* ---- random traces ------------------------------------------------------------------------ */
-
-static void random_trace(uint64_t seed)
-{
-    struct random_stream stream;
-    random_init(&stream, seed, 0);
-    double time_s = 0;
-    for (uint32_t i = 0; i < 400; i++) {
-        time_s += floor(20 * random_exponential(&stream));
-        struct ty_pool_job *job =
-            add(time_s, 1 + (double)random_below(&stream, 400), 1u << random_below(&stream, 5));
-        job->priority = (int32_t)random_below(&stream, 3);
-        job->queue = (uint32_t)random_below(&stream, 3);
-    }
-}
-
-/* At no time more GPUs than there are; nobody ends before its run time; the held GPU-seconds are
- * those of the jobs and what was lost. */
-static bool sound(uint32_t n_gpus)
-{
-    double work_gpu_s = 0;
-    bool good = result.metrics.n_done == n_jobs && result.metrics.allocated_ratio <= 1 + 1e-12;
-    for (uint64_t i = 0; i < n_jobs; i++) {
-        const struct ty_pool_outcome *outcome = &result.outcomes[i];
-        good = good && outcome->start_s >= jobs[i].submit_s &&
-               outcome->end_s >= outcome->start_s + jobs[i].duration_s - 1e-6;
-        work_gpu_s += jobs[i].gpus * jobs[i].duration_s;
-    }
-    const double held_gpu_s = result.metrics.allocated_ratio * n_gpus * result.metrics.makespan_s;
-    const double lost_gpu_s = 3600 * result.metrics.lost_gpu_hours;
-    return good && fabs(held_gpu_s - lost_gpu_s - work_gpu_s) <= 1e-9 * work_gpu_s;
-}
-
-static void test_properties(void)
-{
-    static struct ty_pool_outcome counted[MAX_JOBS];
-    const char *policy;
-    for (size_t i = 0; (policy = ty_pool_policy(i, NULL)); i++) {
-        bool same = true, moves = false, all_sound = true;
-        for (uint64_t seed = 0; seed < 8; seed++) {
-            begin(policy, 1, 32);
-            random_trace(seed);
-            all_sound = all_sound && run() && sound(32);
-            memcpy(counted, result.outcomes, n_jobs * sizeof *counted);
-            /* GPUs that lie apart, for jobs that do not mind: the same schedule, unless a job
-             * that was displaced finds its own GPUs taken and others free. */
-            moves = moves || result.metrics.n_preemptions > 0;
-            groups[0].n_nodes = 32;
-            groups[0].gpus_per_node = 1;
-            all_sound = all_sound && run() && sound(32);
-            for (uint64_t k = 0; k < n_jobs; k++)
-                same = same && counted[k].end_s == result.outcomes[k].end_s;
-            groups[0].n_nodes = 4;
-            groups[0].gpus_per_node = 8;
-            pool.restart_s = 7;
-            for (uint64_t k = 0; k < n_jobs; k++)
-                jobs[k].level = k % 3 == 0 && jobs[k].gpus <= 8 ? TY_POOL_NODE : TY_POOL_ANY;
-            all_sound = all_sound && run() && sound(32);
-        }
-        ok(all_sound, "%s: no GPU twice, no job too early, all GPU-seconds accounted", policy);
-        if (!moves)
-            ok(same, "%s: 32 nodes of one GPU are one node of 32 for jobs that do not mind",
-               policy);
-    }
 }
 
 int main(void)
@@ -562,8 +424,6 @@ int main(void)
     test_p03();
     test_p05();
     test_explain();
-    test_failures();
-    test_properties();
     ty_pool_result_free(&result);
     return tap_done();
 }
