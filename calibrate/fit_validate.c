@@ -24,8 +24,8 @@ static void put_back(const struct fit_rows *rows, const double *r, struct ty_val
     }
 }
 
-static ty_status cross(const struct fit_rows *rows, enum fit_folds folds, uint32_t n_threads,
-                       struct ty_validation *validation)
+static ty_status cross(const struct fit_rows *rows, uint32_t n_threads,
+                       struct ty_validation *const held_out[2])
 {
     struct fit_params params = {0};
     struct fit_solution solution = {0};
@@ -33,19 +33,24 @@ static ty_status cross(const struct fit_rows *rows, enum fit_folds folds, uint32
     ty_status status = r ? fit_params_of(rows, &params) : TY_ERR_NOMEM;
     if (status == TY_OK)
         status = fit_run(rows, &params, n_threads, &solution);
-    if (status == TY_OK)
-        status = fit_cross_validate(rows, &params, &solution, folds, n_threads, r);
-    if (status == TY_OK)
-        put_back(rows, r, validation);
+    for (int folds = FOLDS_GROUPED; status == TY_OK && folds <= FOLDS_SOURCES; folds++) {
+        if (!held_out[folds])
+            continue;
+        status = fit_cross_validate(rows, &params, &solution, (enum fit_folds)folds, n_threads, r);
+        if (status == TY_OK)
+            put_back(rows, r, held_out[folds]);
+    }
     fit_solution_free(&solution);
     free(params.param);
     free(r);
     return status;
 }
 
-ty_status ty_validate_held_out(const char *csv_path, enum ty_held_out held_out, uint32_t n_threads,
-                               struct ty_validation *validation, struct ty_error *error)
+ty_status ty_validate_held_out(const char *csv_path, uint32_t n_threads,
+                               struct ty_validation *by_groups, struct ty_validation *by_sources,
+                               struct ty_error *error)
 {
+    struct ty_validation *const held_out[] = {by_groups, by_sources};
     struct fit_rows rows;
     ty_status status = fit_rows_read(csv_path, n_threads, &rows, error);
     if (status != TY_OK)
@@ -53,8 +58,7 @@ ty_status ty_validate_held_out(const char *csv_path, enum ty_held_out held_out, 
     if (rows.n < 2)
         status = error_set(error, TY_ERR_INPUT, csv_path, "has too few runs for a fit");
     if (status == TY_OK) {
-        status = cross(&rows, held_out == TY_HELD_OUT_SOURCES ? FOLDS_SOURCES : FOLDS_GROUPED,
-                       n_threads, validation);
+        status = cross(&rows, n_threads, held_out);
         if (status != TY_OK)
             error_set(error, status, csv_path, "the fit failed: %s", ty_status_text(status));
     }

@@ -202,18 +202,22 @@ static void print_held_out(const struct ty_validation *validation, const char *t
 static int cross_validate(const struct cli_args *args, struct ty_validation *validation)
 {
     struct ty_error error = {0};
-    if (ty_validate_held_out(args->runs, TY_HELD_OUT_GROUPS, args->jobs, validation, &error) !=
-        TY_OK)
+    struct ty_validation by_sources = {0};
+    const struct ty_validate_options options = {args->profile, args->jobs};
+    if (ty_validate_runs(args->runs, &options, &by_sources, &error) != TY_OK)
         return cli_fail(&error);
-    if (args->json)
-        return print_json(validation);
-    print_held_out(validation, "Constants fitted without the row's sweep (five folds): error in "
-                               "percent");
-    if (ty_validate_held_out(args->runs, TY_HELD_OUT_SOURCES, args->jobs, validation, &error) !=
-        TY_OK)
-        return cli_fail(&error);
-    print_held_out(validation, "Constants fitted without the row's source: error in percent");
-    return CLI_OK;
+    int status = CLI_OK;
+    if (ty_validate_held_out(args->runs, args->jobs, validation, &by_sources, &error) != TY_OK) {
+        status = cli_fail(&error);
+    } else if (args->json) {
+        status = print_json(validation);
+    } else {
+        print_held_out(validation, "Constants fitted without the row's sweep (five folds): error "
+                                   "in percent");
+        print_held_out(&by_sources, "Constants fitted without the row's source: error in percent");
+    }
+    ty_validation_free(&by_sources);
+    return status;
 }
 
 int cmd_validate(struct cli_args *args)

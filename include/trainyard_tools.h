@@ -154,15 +154,13 @@ struct ty_validate_options {
 TY_API TY_MUST_CHECK ty_status ty_validate_runs(const char *csv_path,
                                                 const struct ty_validate_options *options,
                                                 struct ty_validation *out, struct ty_error *error);
-/* What is left out together when the constants are fitted again: every fifth sweep of one source,
- * model, GPU and GPU count, or one source after the other. */
-enum ty_held_out { TY_HELD_OUT_GROUPS, TY_HELD_OUT_SOURCES };
-/* Replaces the predictions of a validation of that table by those of fits that have not seen the
- * row. Minutes of computation. returns TY_OK, TY_ERR_IO, TY_ERR_INPUT, TY_ERR_NOMEM,
- * TY_ERR_INTERNAL. */
-TY_API TY_MUST_CHECK ty_status ty_validate_held_out(const char *csv_path, enum ty_held_out held_out,
-                                                    uint32_t n_threads,
-                                                    struct ty_validation *validation,
+/* Fits the constants again without the rows they predict and puts these predictions in place of
+ * those of two validations of the table: one leaves out every fifth sweep of one source, model, GPU
+ * and GPU count, the other one source after the other; either may be NULL. Minutes of computation.
+ * returns TY_OK, TY_ERR_IO, TY_ERR_INPUT, TY_ERR_NOMEM, TY_ERR_INTERNAL. */
+TY_API TY_MUST_CHECK ty_status ty_validate_held_out(const char *csv_path, uint32_t n_threads,
+                                                    struct ty_validation *by_groups,
+                                                    struct ty_validation *by_sources,
                                                     struct ty_error *error);
 TY_API void ty_validation_free(struct ty_validation *validation);
 /* The text of a row under a key. */
