@@ -93,7 +93,8 @@ ty_status fit_cross_validate(const struct fit_rows *rows, const struct fit_param
 
 /* fit_write.c: rewrites the data files under `folder` that hold fitted constants: their values,
  * the intervals (half widths from the residuals of both cross-validations), and the table
- * profiles/constants.csv of all constants with prior, bounds and what informs them. */
+ * profiles/constants.csv of all constants with prior, bounds and what informs them, and the rows
+ * that were fitted, runs/fitted.json. */
 struct fit_report {
     const struct fit_rows *rows;
     const struct fit_params *params;

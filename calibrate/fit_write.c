@@ -9,7 +9,7 @@
  * MIN_ROWS rows the class of all stacks is taken.
  */
 #include "calibrate/fit.h"
-#include "models/fields.h"
+#include "models/spec/json_write.h"
 #include "sim/error.h"
 
 #include <errno.h>
@@ -232,9 +232,31 @@ static ty_status write_table(const struct fit_report *report, const char *folder
     return TY_OK;
 }
 
+/* The rows of the fit, for which validate must not speak of accuracy. */
+static ty_status write_ids(const struct fit_report *report, const char *folder,
+                           struct ty_error *error)
+{
+    char path[PATH_BYTES];
+    struct json_writer json;
+    snprintf(path, sizeof path, "%s/runs/fitted.json", folder);
+    json_begin(&json);
+    json_object(&json, NULL);
+    json_array(&json, "ids");
+    for (uint32_t i = 0; i < report->rows->n; i++)
+        json_text(&json, NULL, report->rows->run[i].row.id);
+    json_close(&json);
+    json_close(&json);
+    char *text = json_finish(&json);
+    const ty_status status = write_text(path, text, error);
+    ty_text_free(text);
+    return status;
+}
+
 ty_status fit_write(const struct fit_report *report, const char *folder, struct ty_error *error)
 {
     ty_status status = write_table(report, folder, error);
+    if (status == TY_OK)
+        status = write_ids(report, folder, error);
     for (uint32_t j = 0; status == TY_OK && j < report->params->n; j++) {
         bool first = true;
         for (uint32_t k = 0; k < j && first; k++)
