@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * The fit and its cross-validation. Outer rounds: linearise, solve, move; the longest step halves
  * from round to round, because where two times compete (host and GPU, traffic and compute) the

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * Rows of the fit and the logarithm of their step time near a point, by forward differences of the
  * simulator:  dr/dz_j = (ln T(z + h e_j) - ln T(z)) / h. Only constants that inform the row move.

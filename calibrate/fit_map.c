@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * The linearised problem of fit.h by reweighted least squares: the Cauchy loss of a row is a
  * square with the weight 1 / (1 + (r/L)^2) at its last residual. Normal equations over the

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * The constants of the fit: level, bounds, prior and its standard deviation in the logarithm.
  * Priors: microbenchmarks less an allowance for the sustained clock, or the value a mechanism has

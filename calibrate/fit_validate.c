@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * A validation in which no row is predicted with constants that were fitted on it. */
 #include "calibrate/fit.h"
 #include "sim/error.h"

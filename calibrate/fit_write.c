@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * Fitted constants into the data files. A file keeps what it holds besides; values are rounded to
  * six digits, so that a repetition on another machine gives the same text.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * The fit: the linear problem against its closed form, bounds, GSL's handler; and known constants
  * found again from runs made of them with 2 % of noise. */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  * Intervals of a prediction: T exp(-+h) with the half width of the model's class. */
 #include "include/trainyard_tools.h"
 #include "tests/tap.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-3.0-or-later
+/* SPDX-License-Identifier: MIT
  *
  * Rewrites the fitted constants in the data files: make profiles.
  * usage: fit_profiles RUNS.csv DATA_FOLDER [THREADS] */
