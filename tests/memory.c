@@ -177,7 +177,7 @@ static void parameters(void)
     plan.pp = 2;
     run();
     near(stage_params(0) + stage_params(1), 174615846912.0 + 51200.0 * 12288, 1e-15,
-         "a tied table is on the first and on the last stage");
+         "H11: a tied table is on the first and on the last stage");
 
     fixture_llama(&model, 8192, 80, 64, 8, 128, 28672, 128256);
     use(&model, "");
