@@ -4,22 +4,12 @@
  * alternative. The alternative is written into the resolved input, so nothing else moves.
  */
 #include "models/effects.h"
+#include "models/fields.h"
 #include "models/predict.h"
-#include "sim/error.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const struct ty_field *find_field(enum ty_kind kind, const char *path)
-{
-    size_t n;
-    const struct ty_field *fields = ty_fields(kind, &n);
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(fields[i].path, path) == 0)
-            return &fields[i];
-    return NULL;
-}
 
 static bool write_number(const struct ty_field *field, void *value, double number)
 {
@@ -55,7 +45,9 @@ static bool write_number(const struct ty_field *field, void *value, double numbe
 
 static bool apply(const struct note_origin *origin, struct setting *setting, struct ty_plan *plan)
 {
-    const struct ty_field *field = find_field(origin->kind, origin->path);
+    size_t n;
+    const struct ty_field *fields = ty_fields(origin->kind, &n);
+    const struct ty_field *field = fields_find(fields, n, origin->path);
     if (!field)
         return false;
     switch (origin->kind) {

@@ -8,6 +8,7 @@
  *     value, so that equal work means equal resolved plans;
  *   - resolving a resolved plan changes nothing.
  */
+#include "models/fields.h"
 #include "models/routing.h"
 #include "models/setting.h"
 
@@ -31,22 +32,16 @@ static const struct ty_field *plan_field(const char *path)
 {
     size_t n;
     const struct ty_field *fields = ty_fields(TY_KIND_PLAN, &n);
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(fields[i].path, path) == 0)
-            return &fields[i];
-    return NULL;
+    return fields_find(fields, n, path);
 }
 
 /* Name of an enum value as the user writes it. */
 static const char *value_name(const char *path, int value)
 {
     const struct ty_field *field = plan_field(path);
-    if (!field || field->type != TY_FIELD_ENUM || value < 0)
-        return "?";
-    for (int i = 0; field->names[i]; i++)
-        if (i == value)
-            return field->names[i];
-    return "?";
+    const char *name =
+        field && field->type == TY_FIELD_ENUM ? fields_enum_name(field, value) : NULL;
+    return name ? name : "?";
 }
 
 /* alternative: what the value might plausibly be instead; NAN: nothing interesting. */
