@@ -27,7 +27,8 @@ struct cli_setting {
 struct cli_args {
     const struct cli_command *command;
     const char *model, *cluster, *profile, *stack, *site, *plan, *flops, *rung, *db, *out, *runs,
-        *gpu;
+        *gpu, *trace, *max_time, *max_memory;
+    uint64_t max_events;
     bool json, quiet, all, overall, tight, exhaustive, measured, cv, keep_plan, help, man;
     uint32_t top, jobs, worst;
     struct { /* of the command pool */

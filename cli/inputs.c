@@ -209,10 +209,40 @@ static ty_status apply_plan(const struct cli_args *args, bool lists, struct cli_
     return last ? apply_plan_setting(last, inputs, lists, error) : TY_OK;
 }
 
+/* A limit given as a quantity above 0; stays as it is when `text` is NULL. */
+static ty_status limit_value(const char *name, const char *text, enum ty_unit unit, double *out,
+                             struct ty_error *error)
+{
+    if (!text)
+        return TY_OK;
+    ty_status status = ty_quantity_parse(text, unit, out, error);
+    if (status != TY_OK)
+        snprintf(error->where, sizeof error->where, "%s", name);
+    else if (!(*out > 0.0))
+        status = cli_refuse(error, name, "\"%s\" is not above 0", text);
+    return status;
+}
+
+static ty_status load_limits(const struct cli_args *args, struct ty_options *out,
+                             struct ty_error *error)
+{
+    double bytes = 0.0;
+    ty_status status =
+        limit_value("--max-time", args->max_time, TY_UNIT_S, &out->max_time_s, error);
+    if (status == TY_OK)
+        status = limit_value("--max-memory", args->max_memory, TY_UNIT_BYTES, &bytes, error);
+    out->max_events = args->max_events;
+    out->max_bytes = (uint64_t)fmin(ceil(bytes), 0x1p62);
+    return status;
+}
+
 static ty_status load_options(const struct cli_args *args, struct ty_options *out,
                               struct ty_error *error)
 {
     *out = (struct ty_options){.seed = args->seed, .effects = true, .measured = args->measured};
+    const ty_status status = load_limits(args, out, error);
+    if (status != TY_OK)
+        return status;
     if (args->rung && strcmp(args->rung, "full") == 0)
         return cli_refuse(error, "--rung full", "not built yet; bound and simulate are");
     if (args->rung && strcmp(args->rung, "bound") == 0)

@@ -533,7 +533,11 @@ struct ty_options {
     bool measured;       /* the plan is known to run: memory and the rule that keeps tp inside a
                             scale-up domain do not stop the computation (feasible stays false) */
     uint64_t seed;
+    /* Limits on one simulation. Beyond one: TY_ERR_LIMIT, and ty_predictor_trace gives what had
+     * run by then. */
     uint64_t max_events; /* 0 = 200,000,000 */
+    uint64_t max_bytes;  /* memory the predictor holds; 0 = no limit */
+    double max_time_s;   /* simulated time; 0 = no limit */
 };
 
 struct ty_prediction {
@@ -601,17 +605,24 @@ TY_API TY_MUST_CHECK ty_status ty_predictor_run(ty_predictor *predictor, const s
 /* One event of the simulated step: a task of `rank` (pipeline stage) on a named stream. */
 struct ty_trace_event {
     double start_s, end_s;
+    uint32_t task; /* its number in this simulation */
     uint32_t rank;
     const char
         *stream;      /* "compute", "pp", "pp-backward", "dp", "dp-expert", "dp-replica", "host" */
     const char *name; /* "F", "B", "W", "send", ... */
     uint32_t micro, chunk;
+    bool unfinished; /* a limit stopped it: end_s is when */
 };
 typedef void ty_trace_fn(void *user, const struct ty_trace_event *event);
 
-/* Calls `fn` for every task of the step simulated by the last ty_predictor_run, by start time
- * within each stream. */
+/* Calls `fn` for every task of the step simulated by the last ty_predictor_run that has started, by
+ * start time within each stream. After TY_ERR_LIMIT: what had run by then. */
 TY_API void ty_predictor_trace(const ty_predictor *predictor, ty_trace_fn *fn, void *user);
+/* The same for the dependencies between these tasks, by their numbers; that a task follows the one
+ * before it on its stream goes without saying. */
+typedef void ty_trace_edge_fn(void *user, uint32_t before, uint32_t after);
+TY_API void ty_predictor_trace_edges(const ty_predictor *predictor, ty_trace_edge_fn *fn,
+                                     void *user);
 
 /* ---- search ------------------------------------------------------------------------------- */
 

@@ -107,6 +107,12 @@ TY_API TY_MUST_CHECK ty_status ty_store_flush(ty_store *store, struct ty_error *
 TY_API TY_MUST_CHECK ty_status ty_report_write(const char *db_path, const char *out_folder,
                                                uint32_t *n_plots, struct ty_error *error);
 
+/* Writes the step simulated last as a Chrome trace (chrome://tracing, ui.perfetto.dev): a track for
+ * each rank and stream, arrows for dependencies between tracks; after TY_ERR_LIMIT, what had run by
+ * then. returns TY_OK, TY_ERR_IO, TY_ERR_NOMEM. */
+TY_API TY_MUST_CHECK ty_status ty_trace_write(const ty_predictor *predictor, const char *path,
+                                              struct ty_error *error);
+
 /* ---- measured runs ------------------------------------------------------------------------ */
 
 /* One measured training run of a table, and what the predictor says of it. */

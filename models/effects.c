@@ -65,7 +65,8 @@ static bool apply(const struct note_origin *origin, struct setting *setting, str
     return false;
 }
 
-/* Step time with one alternative; NAN where the plan is then illegal or does not fit. */
+/* Step time with one alternative; NAN where the plan is then illegal, does not fit or takes
+ * longer than the caller lets it. */
 static ty_status alternative_step_s(struct evaluator *evaluator, const struct effects_base *base,
                                     const struct note_origin *origin, struct setting *setting,
                                     double *step_time_s)
@@ -88,7 +89,7 @@ static ty_status alternative_step_s(struct evaluator *evaluator, const struct ef
     status = evaluator_simulate(evaluator, setting, &resolved, base->options, &result, NULL);
     if (status == TY_OK)
         *step_time_s = result.time_s;
-    return status;
+    return status == TY_ERR_LIMIT ? TY_OK : status;
 }
 
 /* Larger effect first, unknown last; the insertion sort keeps the order of equals. */

@@ -6,6 +6,7 @@
 #include "models/predict.h"
 #include "models/effects.h"
 #include "sim/error.h"
+#include "sim/meter.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,6 +18,7 @@ struct ty_predictor {
     struct setting setting;
     struct notes setting_notes; /* of cluster and profile; every answer starts with them */
     struct notes notes;
+    struct meter meter; /* of the evaluator's memory */
     struct evaluator evaluator;
     struct ty_violation violation[MAX_VIOLATIONS];
     struct ty_group group[MAX_GROUPS];
@@ -32,10 +34,11 @@ ty_status ty_predictor_create(const struct ty_model *model, const struct ty_clus
     if (!predictor)
         return error_set(error, TY_ERR_NOMEM, "predictor", "out of memory");
     memset(predictor, 0, sizeof *predictor);
+    const struct ty_allocator metered = meter_init(&predictor->meter, &source);
     ty_status status = setting_init(model, cluster, profile, &predictor->setting,
                                     &predictor->setting_notes, error);
     if (status == TY_OK) {
-        status = evaluator_init(&predictor->evaluator, &source);
+        status = evaluator_init(&predictor->evaluator, &metered);
         if (status != TY_OK)
             error_set(error, status, "predictor", "%s", ty_status_text(status));
     }
@@ -51,7 +54,7 @@ void ty_predictor_destroy(ty_predictor *predictor)
 {
     if (!predictor)
         return;
-    const struct ty_allocator source = predictor->evaluator.allocator;
+    const struct ty_allocator source = predictor->meter.source;
     evaluator_destroy(&predictor->evaluator);
     source.release(source.user, predictor, sizeof *predictor);
 }
@@ -59,6 +62,11 @@ void ty_predictor_destroy(ty_predictor *predictor)
 void ty_predictor_trace(const ty_predictor *predictor, ty_trace_fn *fn, void *user)
 {
     step_trace(predictor->evaluator.step, fn, user);
+}
+
+void ty_predictor_trace_edges(const ty_predictor *predictor, ty_trace_edge_fn *fn, void *user)
+{
+    step_edges(predictor->evaluator.step, fn, user);
 }
 
 /* Every number unknown: what an infeasible plan reports. */
@@ -201,6 +209,16 @@ static bool refused(const ty_predictor *predictor, const struct ty_options *opti
     return n_violations > 0 && !(slow_tp && options->measured);
 }
 
+/* Out of memory because the caller's limit was reached is that limit's error. */
+static ty_status blame_limit(const struct meter *meter, ty_status status, struct ty_error *error)
+{
+    if (status != TY_ERR_NOMEM || !meter->refused)
+        return status;
+    return error_set(error, TY_ERR_LIMIT, "plan",
+                     "the limit of %.3g MiB of memory was reached; %.3g MiB are in use",
+                     (double)meter->limit_bytes * 0x1p-20, (double)meter->held_bytes * 0x1p-20);
+}
+
 /* Legality and memory. *go_on: whether a time is worth computing. */
 static ty_status screen(ty_predictor *predictor, const struct ty_options *options,
                         struct ty_prediction *answer, bool *go_on)
@@ -243,6 +261,8 @@ ty_status ty_predictor_run(ty_predictor *predictor, const struct ty_plan *plan,
         return error_set(error, TY_ERR_UNSUPPORTED, "rung",
                          "full (every rank simulated) is not built yet; use simulate");
 
+    predictor->meter.limit_bytes = chosen.max_bytes;
+    predictor->meter.refused = false;
     predictor->notes = predictor->setting_notes;
     struct ty_plan resolved;
     plan_resolve(&predictor->setting, plan, &resolved, &predictor->notes);
@@ -259,6 +279,7 @@ ty_status ty_predictor_run(ty_predictor *predictor, const struct ty_plan *plan,
                             predictor->evaluator.slots, &answer.bound_s);
     if (status == TY_OK && go_on && chosen.rung >= TY_RUNG_SIMULATE)
         status = simulate(predictor, plan, &chosen, &answer, &why);
+    status = blame_limit(&predictor->meter, status, &why);
     if (status != TY_OK) {
         if (why.code == TY_OK)
             error_set(&why, status, "plan", "%s", ty_status_text(status));

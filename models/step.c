@@ -6,6 +6,7 @@
  */
 #include "models/step_internal.h"
 
+#include <math.h>
 #include <string.h>
 
 ty_status step_create(const struct ty_allocator *allocator, struct step **out)
@@ -40,14 +41,9 @@ void step_destroy(struct step *step)
     source.release(source.user, step, sizeof *step);
 }
 
-ty_status step_simulate(struct step *step, const struct setting *setting,
-                        const struct ty_plan *plan, const struct slot *slots,
-                        const struct ty_options *options, struct step_result *out,
-                        struct ty_error *error)
+ty_status step_lay(struct step *step, const struct setting *setting, const struct ty_plan *plan,
+                   const struct slot *slots, struct ty_error *error)
 {
-    /* Against plans that would run for hours; source: trainyard.h, ty_options.max_events. */
-    const struct engine_limits limits = {
-        .max_events = options && options->max_events ? options->max_events : 200000000u};
     ty_status status = step_prepare(step, setting, plan, slots, error);
     arena_reset(&step->arena);
     engine_reset(step->engine);
@@ -57,18 +53,29 @@ ty_status step_simulate(struct step *step, const struct setting *setting,
     }
     if (status == TY_OK)
         status = step_cut(step);
-    if (status == TY_OK)
-        status = step_build(step);
-    if (status == TY_OK)
-        status = engine_run(step->engine, &limits, error);
-    if (status != TY_OK)
-        return status;
-    step_breakdown(step, out);
-    step->simulated = true;
-    return TY_OK;
+    return status == TY_OK ? step_build(step) : status;
 }
 
-void step_trace(const struct step *step, ty_trace_fn *fn, void *user)
+ty_status step_simulate(struct step *step, const struct setting *setting,
+                        const struct ty_plan *plan, const struct slot *slots,
+                        const struct ty_options *options, struct step_result *out,
+                        struct ty_error *error)
+{
+    /* Against plans that would run for hours; source: trainyard.h, ty_options.max_events. */
+    const struct engine_limits limits = {
+        .max_events = options && options->max_events ? options->max_events : 200000000u,
+        .max_time_s = options ? options->max_time_s : 0.0};
+    ty_status status = step_lay(step, setting, plan, slots, error);
+    if (status != TY_OK)
+        return status;
+    step->simulated = true;
+    status = engine_run(step->engine, &limits, error);
+    if (status == TY_OK)
+        step_breakdown(step, out);
+    return status;
+}
+
+struct ty_trace_event step_event(const struct step *step, uint32_t task)
 {
     static const char *const names[N_TASK_KINDS] = {
         [TASK_FORWARD] = "F",      [TASK_BACKWARD] = "B",       [TASK_FIXED] = "step fixed",
@@ -82,16 +89,45 @@ void step_trace(const struct step *step, ty_trace_fn *fn, void *user)
                                                    [STREAM_EXPERT] = "dp-expert",
                                                    [STREAM_REPLICA] = "dp-replica",
                                                    [STREAM_HOST] = "host"};
+    const struct task_info *info = &step->info[task];
+    const double end_s = engine_end_s(step->engine, task);
+    return (struct ty_trace_event){.start_s = engine_start_s(step->engine, task),
+                                   .end_s = isnan(end_s) ? engine_now_s(step->engine) : end_s,
+                                   .task = task,
+                                   .rank = info->stage,
+                                   .stream = streams[info->stream],
+                                   .name = names[info->kind],
+                                   .micro = info->micro,
+                                   .chunk = info->chunk,
+                                   .unfinished = isnan(end_s)};
+}
+
+void step_trace(const struct step *step, ty_trace_fn *fn, void *user)
+{
     const uint32_t n_tasks = step->simulated ? engine_n_tasks(step->engine) : 0;
     for (uint32_t task = 0; task < n_tasks; task++) {
-        const struct task_info *info = &step->info[task];
-        const struct ty_trace_event event = {.start_s = engine_start_s(step->engine, task),
-                                             .end_s = engine_end_s(step->engine, task),
-                                             .rank = info->stage,
-                                             .stream = streams[info->stream],
-                                             .name = names[info->kind],
-                                             .micro = info->micro,
-                                             .chunk = info->chunk};
-        fn(user, &event);
+        const struct ty_trace_event event = step_event(step, task);
+        if (!isnan(event.start_s))
+            fn(user, &event);
     }
+}
+
+struct edges {
+    const struct step *step;
+    ty_trace_edge_fn *fn;
+    void *user;
+};
+
+static void on_edge(void *user, uint32_t before, uint32_t after)
+{
+    const struct edges *edges = user;
+    if (!isnan(engine_start_s(edges->step->engine, after)))
+        edges->fn(edges->user, before, after);
+}
+
+void step_edges(const struct step *step, ty_trace_edge_fn *fn, void *user)
+{
+    struct edges edges = {step, fn, user};
+    if (step->simulated)
+        engine_edges(step->engine, on_edge, &edges);
 }

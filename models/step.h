@@ -26,12 +26,20 @@ void step_destroy(struct step *step);
  * undisturbed busy time, plus the shortest fill and drain any order allows, plus the optimizer. */
 ty_status step_bound(struct step *step, const struct setting *setting, const struct ty_plan *plan,
                      const struct slot *slots, double *bound_s);
+/* The graph of a step, not run: task ids, and what each task takes undisturbed. */
+ty_status step_lay(struct step *step, const struct setting *setting, const struct ty_plan *plan,
+                   const struct slot *slots, struct ty_error *error);
 /* Discrete-event simulation (rung 3). */
 ty_status step_simulate(struct step *step, const struct setting *setting,
                         const struct ty_plan *plan, const struct slot *slots,
                         const struct ty_options *options, struct step_result *out,
                         struct ty_error *error);
-/* Tasks of the last simulation; none after a failure or a bound. */
+/* Tasks that have started in the last simulation, also one that failed half-way; none after a
+ * bound. */
 void step_trace(const struct step *step, ty_trace_fn *fn, void *user);
+/* Dependencies of the last simulation: two tasks that have both started. */
+void step_edges(const struct step *step, ty_trace_edge_fn *fn, void *user);
+/* One task of the last simulation. */
+struct ty_trace_event step_event(const struct step *step, uint32_t task);
 
 #endif

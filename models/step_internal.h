@@ -153,7 +153,7 @@ struct step {
     struct task_info *info;    /* [number of tasks]; grows with the graph */
     size_t info_capacity;
     uint32_t sync_stream;
-    bool simulated; /* the engine holds the finished graph of the last plan */
+    bool simulated; /* the engine holds the graph of the last plan, run as far as it went */
 };
 
 /* step_work.c: what the passes take */

@@ -179,6 +179,11 @@ double engine_makespan_s(const struct engine *engine)
     return engine->makespan_s;
 }
 
+double engine_now_s(const struct engine *engine)
+{
+    return engine->now_s;
+}
+
 double engine_start_s(const struct engine *engine, uint32_t task)
 {
     return engine->nodes[task].start_s;
@@ -197,4 +202,11 @@ uint32_t engine_binding(const struct engine *engine, uint32_t task)
 const struct engine_task *engine_task_of(const struct engine *engine, uint32_t task)
 {
     return &engine->nodes[task].task;
+}
+
+void engine_edges(const struct engine *engine, engine_edge_fn *fn, void *user)
+{
+    for (uint32_t id = 0; id < engine->n_nodes; id++)
+        for (uint32_t i = engine->nodes[id].first_edge; i != ENGINE_NONE; i = engine->edges[i].next)
+            fn(user, id, engine->edges[i].after);
 }

@@ -70,6 +70,7 @@ ty_status engine_run(struct engine *engine, const struct engine_limits *limits,
 uint32_t engine_n_tasks(const struct engine *engine);
 uint64_t engine_n_events(const struct engine *engine);
 double engine_makespan_s(const struct engine *engine);
+double engine_now_s(const struct engine *engine); /* where the run ended or was stopped */
 /* NAN for a task that has not started / ended. start: when it left its stream's queue (its
  * latency phase begins then). */
 double engine_start_s(const struct engine *engine, uint32_t task);
@@ -78,5 +79,9 @@ double engine_end_s(const struct engine *engine, uint32_t task);
  * ENGINE_NONE if it waited for nothing. On ties: the stream predecessor, then the lowest id. */
 uint32_t engine_binding(const struct engine *engine, uint32_t task);
 const struct engine_task *engine_task_of(const struct engine *engine, uint32_t task);
+/* Calls `fn` for every edge that was added, by its first task; the order of streams is not among
+ * them. */
+typedef void engine_edge_fn(void *user, uint32_t before, uint32_t after);
+void engine_edges(const struct engine *engine, engine_edge_fn *fn, void *user);
 
 #endif

@@ -319,6 +319,19 @@ static ty_status report_unfinished(struct engine *engine, struct ty_error *error
                      engine->activities[id].task);
 }
 
+static void report_limit(const struct engine *engine, const struct engine_limits *limits,
+                         struct ty_error *error)
+{
+    char limit[64];
+    if (limits->max_events > 0 && engine->n_events >= limits->max_events)
+        text_format(limit, sizeof limit, "%llu events", (unsigned long long)limits->max_events);
+    else
+        text_format(limit, sizeof limit, "%g s of simulated time", limits->max_time_s);
+    error_set(error, TY_ERR_LIMIT, "task graph",
+              "the limit of %s was reached; stopped at %g s after %u of %u tasks", limit,
+              engine->now_s, engine->n_done, engine->n_nodes);
+}
+
 static ty_status run(struct engine *engine, const struct engine_limits *limits)
 {
     while (engine->n_ready > 0 || !queue_empty(engine->queue)) {
@@ -342,7 +355,9 @@ ty_status engine_run(struct engine *engine, const struct engine_limits *limits,
         prepare(engine);
         status = run(engine, limits ? limits : &none);
     }
-    if (status != TY_OK)
+    if (status == TY_ERR_LIMIT)
+        report_limit(engine, limits, error);
+    else if (status != TY_OK)
         error_set(error, status, "task graph", "%s; stopped at %g s after %u of %u tasks",
                   ty_status_text(status), engine->now_s, engine->n_done, engine->n_nodes);
     else if (engine->n_done < engine->n_nodes)

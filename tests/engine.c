@@ -410,9 +410,7 @@ static void test_limits(void)
     ok(engine_n_events(engine) == 4 && engine_end_s(engine, 3) == 4 &&
            isnan(engine_end_s(engine, 4)),
        "what finished so far can be read");
-    same_text(error.text,
-              "a limit on events, simulated time or memory was reached; stopped at 4 s after 4 of "
-              "10 tasks",
+    same_text(error.text, "the limit of 4 events was reached; stopped at 4 s after 4 of 10 tasks",
               "... and the error says it");
     ok(engine_run(engine, &by_time, NULL) == TY_ERR_LIMIT && engine_end_s(engine, 5) == 6 &&
            isnan(engine_end_s(engine, 6)),
