@@ -263,7 +263,7 @@ D = $(DESTDIR)
 # What make install writes, and all that make uninstall has to remove.
 INSTALLED = $(bindir)/trainyard \
     $(addprefix $(libdir)/,$(notdir $(LIBRARIES) $(CORE_SO) $(TOOLS_SO))) \
-    $(includedir)/trainyard.h $(includedir)/trainyard_pool.h $(includedir)/trainyard_tools.h \
+    $(includedir)/trainyard.h $(includedir)/trainyard_measured.h $(includedir)/trainyard_pool.h $(includedir)/trainyard_tools.h \
     $(pkgconfigdir)/trainyard.pc $(pkgconfigdir)/trainyard-tools.pc \
     $(addprefix $(mandir)/man1/,$(notdir $(MAN))) \
     $(patsubst data/%,$(datadir)/%,$(DATA)) \
@@ -279,7 +279,7 @@ install: all man
 	install -m 755 $(CORE_SO) $(TOOLS_SO) $(D)$(libdir)
 	ln -sf $(notdir $(CORE_SO)) $(D)$(libdir)/libtrainyard.so
 	ln -sf $(notdir $(TOOLS_SO)) $(D)$(libdir)/libtrainyard-tools.so
-	install -m 644 include/trainyard.h include/trainyard_pool.h include/trainyard_tools.h \
+	install -m 644 include/trainyard.h include/trainyard_measured.h include/trainyard_pool.h include/trainyard_tools.h \
 	    $(D)$(includedir)
 	install -m 644 $(B)/trainyard.pc $(B)/trainyard-tools.pc $(D)$(pkgconfigdir)
 	install -m 644 $(MAN) $(D)$(mandir)/man1

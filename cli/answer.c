@@ -50,6 +50,28 @@ static void print_bound(const struct ty_prediction *p)
            cli_count_text(tokens / p->bound_s, text, sizeof text));
 }
 
+/* The origin that most of the time of each kind of work has, and its share when not all of it. */
+static void print_origins(const struct ty_prediction *p)
+{
+    const char *before = "";
+    printf("  %-14s ", "from");
+    for (int work = 0; work < TY_N_WORKS; work++) {
+        int most = 0;
+        for (int origin = 1; origin < TY_N_ORIGINS; origin++)
+            if (p->origin_share[work][origin] > p->origin_share[work][most])
+                most = origin;
+        const double share = p->origin_share[work][most];
+        if (!(share > 0.0))
+            continue;
+        printf("%s%s %s", before, ty_work_name((enum ty_work)work),
+               ty_origin_name((enum ty_origin)most));
+        if (share < 0.995)
+            printf(" (%.0f %%)", 100.0 * share);
+        before = ", ";
+    }
+    putchar('\n');
+}
+
 static void print_headline(const struct ty_prediction *p)
 {
     char text[40], each[40];
@@ -61,6 +83,7 @@ static void print_headline(const struct ty_prediction *p)
     printf("  %-14s %.1f %%, %s per GPU (%s convention)\n", "MFU", 100.0 * p->mfu,
            ty_quantity_text(p->model_flop_per_s_per_gpu, TY_UNIT_FLOP_PER_S, text, sizeof text),
            ty_flops_name(p->flops));
+    print_origins(p);
 }
 
 /* ---- the step ----------------------------------------------------------------------------- */

@@ -372,7 +372,21 @@ struct ty_plan {
 /* ---- profile ------------------------------------------------------------------------------
  * Calibrated constants: device, fabric, software stack. Plain values: it needs no file. */
 
+/* Where a time is from, most trusted first (DESIGN 4), and of what work it is. */
+enum ty_origin {
+    TY_ORIGIN_MEASURED,     /* a record of this very shape */
+    TY_ORIGIN_INTERPOLATED, /* between records */
+    TY_ORIGIN_FITTED,       /* a form with constants fitted to this machine's records */
+    TY_ORIGIN_PRESET,       /* the form with preset constants */
+    TY_N_ORIGINS
+};
+enum ty_work { TY_WORK_GEMM, TY_WORK_ATTENTION, TY_WORK_MEMORY, TY_WORK_COLLECTIVES, TY_N_WORKS };
+/* "measured", ...; "gemm", "attention", "memory", "collectives". */
+TY_API const char *ty_origin_name(enum ty_origin origin);
+TY_API const char *ty_work_name(enum ty_work work);
+
 struct ty_collective_tables;
+struct ty_measured; /* trainyard_measured.h */
 struct ty_profile {
     char name[48], stack[32], release[16], site[24]; /* release, site: empty when unknown */
     char source[160];
@@ -392,6 +406,7 @@ struct ty_profile {
     double packed_ratio;         /* attention of packed fine-tuning samples over that of seq */
     double misaligned_ratio;     /* rate of a batched GEMM whose head size is no multiple of 8 */
     double mem_ratio;            /* achieved / spec memory bandwidth */
+    double mem_half_bytes;       /* bytes of a kernel at which half of it is reached; default 0 */
     double kernel_floor_s;       /* shortest time of any kernel */
     double launch_issue_s;       /* host time to issue one kernel, eager */
     double clock_ratio;          /* sustained clock against the class reference */
@@ -439,8 +454,11 @@ struct ty_profile {
     /* defaults of the stack for plan switches left open */
     int default_sharding, default_grad_dtype, default_sp, default_attention, default_optimizer;
     uint32_t default_overlap;
-    /* measured collectives of the cluster, used before the constants above where they reach; NULL:
-     * none. They belong to the caller and must outlive the predictor. */
+    uint32_t fitted; /* bits 1 << enum ty_work: constants are of this machine's records */
+    /* measured kernels of the device and collectives of the cluster, used before the constants
+     * above where they reach; NULL: none. They belong to the caller and must outlive the predictor.
+     */
+    const struct ty_measured *measured;
     const struct ty_collective_tables *collectives;
 };
 
@@ -555,6 +573,8 @@ struct ty_prediction {
     double breakdown_s[TY_N_PARTS];        /* adds up to step_time_s */
     double interval_80[2], interval_90[2]; /* s; NAN when nothing is known of the stack's errors */
     double bubble_ratio;                   /* idle share of the busiest stage's step */
+    /* share of the undisturbed time of each kind of work that has this origin; 0: no such work */
+    double origin_share[TY_N_WORKS][TY_N_ORIGINS];
     uint32_t n_stages, peak_stage;
     const struct ty_stage_memory *stages; /* [n_stages] */
     double peak_bytes;

@@ -9,6 +9,7 @@
  * The sqrt is the compact stand-in for a measured size-to-time table. Source: ACCURACY 1.5,
  * ACCURACY-2 2.2; mesh rule: handbook 6.1. */
 #include "models/comm.h"
+#include "models/measured.h"
 
 #include <math.h>
 
@@ -166,20 +167,30 @@ static double share(const struct collective *collective)
 
 /* Time of the whole collective and the part of it before any byte moves. A measured table of the
  * cluster goes before the form, and before what a site makes of the form. */
-static void isolated_s(const struct setting *setting, const struct collective *collective,
-                       double *time_s, double *before_s)
+static enum ty_origin isolated_s(const struct setting *setting, const struct collective *collective,
+                                 double *time_s, double *before_s)
 {
+    enum ty_origin origin = constants_origin(&setting->profile, TY_WORK_COLLECTIVES);
     const double slower = site_ratio(setting, collective);
     *before_s = slower * latency_s(setting, collective);
     *time_s = slower * (latency_s(setting, collective) + transfer_s(setting, collective));
     const struct ty_collective_tables *tables = setting->profile.collectives;
     if (!tables || collective->op == COLLECTIVE_SEND || collective->remote_copies > 0.0 ||
         collective->local_copies > 0.0)
-        return;
+        return origin;
     const struct comm_group group = {setting->cluster, collective->shape};
     if (comm_measured_s(tables, &group, (enum ty_collective_op)collective->op,
-                        collective->payload_bytes, time_s))
+                        collective->payload_bytes, time_s, &origin))
         *before_s = fmin(*before_s, *time_s / 2.0);
+    return origin;
+}
+
+enum ty_origin collective_origin(const struct setting *setting, const struct collective *collective,
+                                 double *time_s)
+{
+    double before_s;
+    *time_s = 0.0;
+    return idle(collective) ? TY_ORIGIN_PRESET : isolated_s(setting, collective, time_s, &before_s);
 }
 
 double collective_time_s(const struct setting *setting, const struct collective *collective)

@@ -38,6 +38,9 @@ struct collective_flow {
 double collective_busbw_factor(enum collective_op op, uint32_t n);
 /* 0 for a group of one or an empty payload. */
 double collective_time_s(const struct setting *setting, const struct collective *collective);
+/* The time before it is shared out, and where it is from. */
+enum ty_origin collective_origin(const struct setting *setting, const struct collective *collective,
+                                 double *time_s);
 void collective_as_flow(const struct setting *setting, const struct collective *collective,
                         struct collective_flow *out);
 /* Copies of an all-to-all per naive copy when a token sends one copy to each of the `places`

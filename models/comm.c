@@ -240,6 +240,14 @@ static bool reaches(const struct ty_collective_table *table, double size_bytes)
             (size_bytes > table->size_bytes[0] || table->size_bytes[0] <= SMALL_BYTES));
 }
 
+static bool has_point(const struct ty_collective_table *table, double size_bytes)
+{
+    for (uint32_t i = 0; i < table->n; i++)
+        if (table->size_bytes[i] == size_bytes)
+            return true;
+    return false;
+}
+
 static double reached_s(const struct ty_collective_table *table, double size_bytes)
 {
     return holds(table, size_bytes) ? comm_table_s(table, size_bytes)
@@ -290,21 +298,25 @@ static bool from_own_table(const struct ty_collective_query *query, const struct
     out->table = table;
     out->time_s = reached_s(table, size_bytes);
     out->origin = holds(table, size_bytes) ? TY_FROM_INTERPOLATION : TY_FROM_LINES;
-    for (uint32_t i = 0; i < table->n; i++)
-        if (table->size_bytes[i] == size_bytes)
-            out->origin = TY_FROM_TABLE;
+    if (has_point(table, size_bytes))
+        out->origin = TY_FROM_TABLE;
     return true;
 }
 
 bool comm_measured_s(const struct ty_collective_tables *tables, const struct comm_group *group,
-                     enum ty_collective_op op, double size_bytes, double *time_s)
+                     enum ty_collective_op op, double size_bytes, double *time_s,
+                     enum ty_origin *origin)
 {
     const struct ty_collective_table *table = own_table(tables, group, op, size_bytes);
     if (!table)
         return false;
     *time_s = reached_s(table, size_bytes);
+    *origin = has_point(table, size_bytes) ? TY_ORIGIN_MEASURED
+              : holds(table, size_bytes)   ? TY_ORIGIN_INTERPOLATED
+                                           : TY_ORIGIN_FITTED;
     if (table->ranks == group->shape.size)
         return true;
+    *origin = TY_ORIGIN_FITTED;
     struct comm_group theirs = *group;
     theirs.shape.size = table->ranks;
     theirs.shape.n_domains = 1 + (table->ranks - 1) / group->shape.ranks_per_domain;

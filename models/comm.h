@@ -30,9 +30,11 @@ const char *comm_limit(const struct comm_group *group, enum ty_collective_op op,
 
 /* Time of a group of a resolved cluster from the cluster's own tables: of the same group inside and
  * beyond its range, else of the group of nearest size with as many ranks per domain, scaled by the
- * priors. returns false when there is none. */
+ * priors. origin: a point, between points, or beyond them (fitted). returns false when there is
+ * none. */
 bool comm_measured_s(const struct ty_collective_tables *tables, const struct comm_group *group,
-                     enum ty_collective_op op, double size_bytes, double *time_s);
+                     enum ty_collective_op op, double size_bytes, double *time_s,
+                     enum ty_origin *origin);
 
 /* Time of a table at a size inside its range: straight in log-log between its points. */
 double comm_table_s(const struct ty_collective_table *table, double size_bytes);

@@ -48,6 +48,7 @@ static const char *const attention_kernel_names[] = {"auto", "flash", "unfused",
 static const char *const dispatcher_names[] = {"auto", "allgather", "alltoall", "deepep", NULL};
 static const char *const cp_names[] = {"auto", "ring", "allgather", "ulysses", NULL};
 static const char *const optimizer_names[] = {"auto", "adam", "adam_bf16", "adam8bit", "sgd", NULL};
+static const char *const work_names[] = {"gemm", "attention", "memory", "collectives", NULL};
 static const char *const overlap_names[] = {"tp", "grad", "param", "pp", "cp", "ep", NULL};
 static const char *const attention_names[] = {"none", "heads", "mla", NULL};
 static const char *const mlp_names[] = {"none", "dense", "moe", NULL};
@@ -276,6 +277,8 @@ static const struct ty_field profile_fields[] = {
     RATIO_OF(misaligned_ratio, "device.misaligned_ratio", 1e-3, 1,
              "rate of unfused attention when the head size is no multiple of 8"),
     RATIO_OF(mem_ratio, "device.mem_ratio", 1e-3, 1, "achieved over spec memory bandwidth"),
+    DOUBLE(ty_profile, mem_half_bytes, "device.mem_half_size", BYTES, 0, 1e12,
+           "bytes of a kernel at which half of it is reached; default 0"),
     TIME_OF(kernel_floor_s, "device.kernel_floor", "shortest time of a kernel"),
     TIME_OF(launch_issue_s, "device.launch_issue", "host time to issue one kernel"),
     RATIO_OF(clock_ratio, "device.clock_ratio", 0.05, 20,
@@ -361,6 +364,8 @@ static const struct ty_field profile_fields[] = {
     ENUM(ty_profile, default_optimizer, "default.optimizer", optimizer_names, "of the stack"),
     FLAGS(ty_profile, default_overlap, "default.overlap", overlap_names, TY_OVERLAP_GIVEN,
           "of the stack"),
+    FLAGS(ty_profile, fitted, "fitted", work_names, 0,
+          "work whose constants are of this machine's records"),
 };
 
 /* ---- public ----------------------------------------------------------------------------- */

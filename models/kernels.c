@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Kernel times: a GEMM is waves of tiles or memory traffic, whichever is slower; the grouped GEMM
- * of experts pays both; attention follows its measured rate curve; the rest is bandwidth.
+ * of experts pays both; attention follows its measured rate curve; the rest is bandwidth with a
+ * ramp, (bytes + b0) / BW.
  *
  *   P      = peak * sustained ratio * clock                         flop/s
  *   t_tile = min over tiles  W SMs 2 Tm Tn (K + k0) / (P e)         s
@@ -9,7 +10,7 @@
  *   t      = max(t_tile, bytes / BW)
  *
  * Source: ACCURACY 1.1, 1.2; ACCURACY-2 2.1, 2.5; handbook 4.2 for tiles and waves. */
-#include "models/kernels.h"
+#include "models/measured.h"
 
 #include <math.h>
 
@@ -195,12 +196,10 @@ static double attention_s(const struct setting *setting, const struct kernel *ke
                 kernel->bytes / kernel_mem_bytes_per_s(setting));
 }
 
-double kernel_time_s(const struct setting *setting, const struct kernel *kernel)
+double kernel_form_s(const struct setting *setting, const struct kernel *kernel)
 {
     const double slower = kernel->backward ? setting->profile.gemm_backward : 1.0;
     double time_s = 0.0;
-    if (kernel->flop_hw <= 0.0 && kernel->bytes <= 0.0)
-        return 0.0;
     switch (kernel->op) {
     case KERNEL_GEMM:
         time_s = gemm_s(setting, kernel) * slower;
@@ -212,9 +211,60 @@ double kernel_time_s(const struct setting *setting, const struct kernel *kernel)
         time_s = attention_s(setting, kernel);
         break;
     case KERNEL_BYTES:
-        time_s = kernel->bytes / kernel_mem_bytes_per_s(setting);
+        time_s =
+            (kernel->bytes + setting->profile.mem_half_bytes) / kernel_mem_bytes_per_s(setting);
         break;
     }
-    return setting->profile.site_compute_ratio * setting->profile.compute_ratio *
-           fmax(time_s, setting->profile.kernel_floor_s);
+    return fmax(time_s, setting->profile.kernel_floor_s);
+}
+
+static bool idle(const struct kernel *kernel)
+{
+    return kernel->flop_hw <= 0.0 && kernel->bytes <= 0.0;
+}
+
+double kernel_time_s(const struct setting *setting, const struct kernel *kernel)
+{
+    if (idle(kernel))
+        return 0.0;
+    double time_s = kernel_form_s(setting, kernel);
+    measured_kernel_s(setting, kernel, &time_s);
+    return setting->profile.site_compute_ratio * setting->profile.compute_ratio * time_s;
+}
+
+enum ty_work kernel_work(const struct kernel *kernel)
+{
+    switch (kernel->op) {
+    case KERNEL_ATTENTION:
+        return TY_WORK_ATTENTION;
+    case KERNEL_BYTES:
+        return TY_WORK_MEMORY;
+    default:
+        return TY_WORK_GEMM;
+    }
+}
+
+void origins_add(struct origins *sum, const struct origins *more, double times)
+{
+    for (int work = 0; work < TY_N_WORKS; work++)
+        for (int origin = 0; origin < TY_N_ORIGINS; origin++)
+            sum->time_s[work][origin] += times * more->time_s[work][origin];
+}
+
+const char *ty_origin_name(enum ty_origin origin)
+{
+    static const char *const names[TY_N_ORIGINS] = {"measured", "interpolated", "fitted", "preset"};
+    return (unsigned)origin < TY_N_ORIGINS ? names[origin] : "";
+}
+
+const char *ty_work_name(enum ty_work work)
+{
+    static const char *const names[TY_N_WORKS] = {"gemm", "attention", "memory", "collectives"};
+    return (unsigned)work < TY_N_WORKS ? names[work] : "";
+}
+
+enum ty_origin kernel_origin(const struct setting *setting, const struct kernel *kernel)
+{
+    double time_s = 1.0;
+    return measured_kernel_s(setting, kernel, &time_s);
 }

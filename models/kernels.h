@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Time of one GPU kernel (handbook 4, ACCURACY 1.1-1.4), undisturbed. In order of trust: measured
- * record, interpolation, fitted form, spec sheet; today: the form with the profile's constants.
+ * record, interpolation between records (measured.h), the form with the profile's constants.
  */
 #ifndef MODELS_KERNELS_H
 #define MODELS_KERNELS_H
@@ -37,8 +37,19 @@ void kernel_accumulate(struct kernel *kernel, double bytes_per_element);
 /* Fills an element-wise kernel. */
 void kernel_bytes(struct kernel *out, const char *name, double bytes);
 
-/* Seconds, >= the profile's kernel floor; 0 for a kernel without work. */
+/* Seconds; 0 for a kernel without work. Of a form: >= the profile's kernel floor. */
 double kernel_time_s(const struct setting *setting, const struct kernel *kernel);
+/* The form alone, without what stack and site make of all kernels. */
+double kernel_form_s(const struct setting *setting, const struct kernel *kernel);
+enum ty_work kernel_work(const struct kernel *kernel);
+/* Where its time is from. */
+enum ty_origin kernel_origin(const struct setting *setting, const struct kernel *kernel);
+
+/* Undisturbed time by kind of work and where it is from. */
+struct origins {
+    double time_s[TY_N_WORKS][TY_N_ORIGINS];
+};
+void origins_add(struct origins *sum, const struct origins *more, double times);
 
 /* Query-key pairs of one sequence under a causal mask (handbook 1.3): s^2/2, or the band of a
  * sliding window of `window` tokens (0 = none), or disjoint chunks of that size. */

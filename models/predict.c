@@ -164,6 +164,17 @@ static void report_intervals(const struct setting *setting, struct ty_prediction
     interval(answer->step_time_s, half_90, answer->interval_90);
 }
 
+static void report_origins(const struct origins *origins, struct ty_prediction *answer)
+{
+    for (int work = 0; work < TY_N_WORKS; work++) {
+        double sum_s = 0.0;
+        for (int origin = 0; origin < TY_N_ORIGINS; origin++)
+            sum_s += origins->time_s[work][origin];
+        for (int origin = 0; origin < TY_N_ORIGINS && sum_s > 0.0; origin++)
+            answer->origin_share[work][origin] = origins->time_s[work][origin] / sum_s;
+    }
+}
+
 static void report_step(const struct setting *setting, const struct step_result *result,
                         struct ty_prediction *answer)
 {
@@ -178,6 +189,7 @@ static void report_step(const struct setting *setting, const struct step_result 
     memcpy(answer->breakdown_s, result->breakdown_s, sizeof answer->breakdown_s);
     answer->bubble_ratio = result->bubble_ratio;
     answer->n_events = result->n_events;
+    report_origins(&result->origins, answer);
 }
 
 static ty_status simulate(ty_predictor *predictor, const struct ty_plan *asked,

@@ -29,6 +29,7 @@ static const struct {
     PRIOR(packed_ratio, 0.35),          /* seed prior */
     PRIOR(misaligned_ratio, 0.25),      /* seed prior */
     PRIOR(mem_ratio, 0.82),             /* seed prior; 4.4: 0.85 to 0.92 for long streams */
+    PRIOR(mem_half_bytes, 0.0),         /* launch and ramp are in kernel_floor_s */
     PRIOR(kernel_floor_s, 3e-6),        /* 4.5: launch 2 to 4 us */
     PRIOR(launch_issue_s, 7e-6),        /* 4.5: eager 5 to 10 us (low confidence) */
     PRIOR(clock_ratio, 1.0),

@@ -162,9 +162,24 @@ static struct engine_task collective_task(const struct run *run, const struct it
                                 .slow_self = profile->slow_comm};
 }
 
+static void note_origin(const struct setting *setting, const struct item *item,
+                        struct origins *origins)
+{
+    double time_s;
+    if (item->is_collective) {
+        const enum ty_origin origin = collective_origin(setting, &item->collective, &time_s);
+        origins->time_s[TY_WORK_COLLECTIVES][origin] += time_s;
+    } else {
+        time_s = kernel_time_s(setting, &item->kernel);
+        origins->time_s[kernel_work(&item->kernel)][kernel_origin(setting, &item->kernel)] +=
+            time_s;
+    }
+}
+
 static ty_status add_item(struct run *run, uint32_t i, struct record *record)
 {
     const struct item *item = &run->items->item[i];
+    note_origin(run->request->setting, item, &record->origins);
     struct engine_task task =
         item->is_collective ? collective_task(run, item, record) : kernel_task(run, &item->kernel);
     uint32_t id;

@@ -16,6 +16,7 @@ struct record {
     double host_s;             /* time the host needs to issue it; 0 when replayed from a graph */
     double link_bytes[N_LINKS]; /* moved by the layer's own collectives, one rank, one direction */
     double flop_model, flop_hw;
+    struct origins origins;
 };
 
 struct record_cache;

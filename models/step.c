@@ -48,12 +48,26 @@ ty_status step_lay(struct step *step, const struct setting *setting, const struc
     arena_reset(&step->arena);
     engine_reset(step->engine);
     if (status == TY_OK) {
+        step->origins = (struct origins){0};
         step_traffic(step);
         status = step_add_stages(step);
     }
     if (status == TY_OK)
         status = step_cut(step);
     return status == TY_OK ? step_build(step) : status;
+}
+
+/* Where the times of the step are from: its passes' kernels and collectives, and its own traffic.
+ */
+static void add_origins(const struct step *step, struct origins *out)
+{
+    *out = step->origins;
+    for (uint32_t slot = 0; slot < step->n_slots; slot++)
+        for (uint32_t i = 0; i < step_n_units(&step->slots[slot]); i++) {
+            const struct unit unit = step_unit(step, slot, i);
+            for (enum pass_kind kind = PASS_FORWARD; kind <= PASS_BACKWARD; kind++)
+                origins_add(out, &step_record(step, &unit, kind)->origins, step->n_micro);
+        }
 }
 
 ty_status step_simulate(struct step *step, const struct setting *setting,
@@ -70,9 +84,11 @@ ty_status step_simulate(struct step *step, const struct setting *setting,
         return status;
     step->simulated = true;
     status = engine_run(step->engine, &limits, error);
-    if (status == TY_OK)
-        step_breakdown(step, out);
-    return status;
+    if (status != TY_OK)
+        return status;
+    step_breakdown(step, out);
+    add_origins(step, &out->origins);
+    return TY_OK;
 }
 
 struct ty_trace_event step_event(const struct step *step, uint32_t task)

@@ -16,6 +16,7 @@ struct step_result {
     double flop_hw_per_gpu; /* executed in the step, mean over stages */
     uint32_t busiest_stage;
     uint64_t n_events;
+    struct origins origins; /* of all kernels and collectives of all stages */
 };
 
 struct step; /* scratch and the last simulated graph: engine, record cache, arrays */

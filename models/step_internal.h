@@ -125,6 +125,7 @@ struct pass_tasks {
 };
 
 struct step {
+    struct origins origins; /* of step-level traffic */
     struct ty_allocator allocator;
     struct engine *engine;
     struct record_cache *records;

@@ -111,6 +111,13 @@ ty_status step_route(struct step *step, uint32_t from, uint32_t to,
     return n > 0 ? engine_add_route(step->engine, uses, n, route) : TY_OK;
 }
 
+static void note_origin(struct step *step, const struct collective *part, double n_parts)
+{
+    double time_s;
+    const enum ty_origin origin = collective_origin(step->setting, part, &time_s);
+    step->origins.time_s[TY_WORK_COLLECTIVES][origin] += n_parts * time_s;
+}
+
 ty_status step_flow(struct step *step, uint32_t from, uint32_t to,
                     const struct collective *collective, double n_parts, struct flow *out)
 {
@@ -122,6 +129,7 @@ ty_status step_flow(struct step *step, uint32_t from, uint32_t to,
     struct collective_flow flow;
     part.payload_bytes /= n_parts;
     part.share = message ? profile->pp_time_ratio : profile->dp_time_ratio;
+    note_origin(step, &part, n_parts);
     collective_as_flow(step->setting, &part, &flow);
     *out = (struct flow){.used = flow.work_bytes > 0.0};
     if (!out->used)

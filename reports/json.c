@@ -94,6 +94,27 @@ static void write_memory(struct json_writer *json, const struct ty_prediction *p
     json_close(json);
 }
 
+/* Share of the time of each kind of work by where it is from; null: no such work. */
+static void write_origins(struct json_writer *json, const struct ty_prediction *p)
+{
+    json_object(json, "from");
+    for (int work = 0; work < TY_N_WORKS; work++) {
+        double sum = 0.0;
+        for (int origin = 0; origin < TY_N_ORIGINS; origin++)
+            sum += p->origin_share[work][origin];
+        if (!(sum > 0.0)) {
+            json_null(json, ty_work_name((enum ty_work)work));
+            continue;
+        }
+        json_object(json, ty_work_name((enum ty_work)work));
+        for (int origin = 0; origin < TY_N_ORIGINS; origin++)
+            json_number(json, ty_origin_name((enum ty_origin)origin),
+                        p->origin_share[work][origin]);
+        json_close(json);
+    }
+    json_close(json);
+}
+
 static void write_groups(struct json_writer *json, const struct ty_prediction *p)
 {
     json_array(json, "groups");
@@ -172,6 +193,7 @@ static void write_prediction(struct json_writer *json, const struct ty_predictio
     json_number(json, "headroom_bytes", judged ? p->headroom_bytes : (double)NAN);
     json_text(json, "largest_component", judged ? ty_mem_name(p->largest_component) : NULL);
     write_speed(json, p);
+    write_origins(json, p);
     write_memory(json, p);
     write_groups(json, p);
     json_text(json, "profile", profile->name);

@@ -22,6 +22,7 @@ static const char *const keys[] = {
     "breakdown_s",
     "interval_80",
     "interval_90",
+    "from",
     "memory_bytes",
     "groups",
     "profile",
