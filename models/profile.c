@@ -29,7 +29,6 @@ static const struct {
     PRIOR(packed_ratio, 0.35),          /* seed prior */
     PRIOR(misaligned_ratio, 0.25),      /* seed prior */
     PRIOR(mem_ratio, 0.82),             /* seed prior; 4.4: 0.85 to 0.92 for long streams */
-    PRIOR(mem_half_bytes, 0.0),         /* launch and ramp are in kernel_floor_s */
     PRIOR(kernel_floor_s, 3e-6),        /* 4.5: launch 2 to 4 us */
     PRIOR(launch_issue_s, 7e-6),        /* 4.5: eager 5 to 10 us (low confidence) */
     PRIOR(clock_ratio, 1.0),
@@ -117,6 +116,8 @@ static void fill_rates(struct ty_profile *profile, const struct ty_cluster *clus
 {
     if (isnan(profile->nic_ratio))
         profile->nic_ratio = nic_ratio_of(cluster->fabric);
+    if (isnan(profile->mem_half_bytes))
+        profile->mem_half_bytes = 0.0; /* short kernels: kernel_floor_s */
     if (isnan(profile->attention_fa2_ratio))
         profile->attention_fa2_ratio = profile->attention_ratio;
     if (isnan(profile->attention_flop_per_s))
