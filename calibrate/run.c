@@ -332,6 +332,10 @@ static void read_names(const struct facts *facts, struct ty_run_row *row)
     text_format(row->family, sizeof row->family, "%s/%s", facts_text(facts, "family"), row->kind);
     row->measured_s = measured_step_s(facts);
     row->measured_mem_bytes = facts_number(facts, "mem_gb") * 1073741824.0;
+    copy_fact(facts, "memory_view", row->memory_view, sizeof row->memory_view);
+    row->outcome = strcmp(facts_text(facts, "outcome"), "oom") == 0 ? TY_RUN_OUT_OF_MEMORY
+                   : facts_cell(facts, "recompute")                 ? TY_RUN_RAN
+                                                                    : TY_RUN_RAN_OPEN;
     row->noisy_source = *facts_text(facts, "noisy_source") != '\0';
     row->noisy = row->noisy_source || *facts_text(facts, "flags") ||
                  strcmp(facts_text(facts, "check"), "off") == 0 ||

@@ -24,6 +24,24 @@ static void refuse(struct ty_run_row *row, const struct ty_prediction *answer)
                 answer->n_violations ? answer->violations[0].text : "no time");
 }
 
+/* The peak as the source counts it: what is allocated, with what the allocator holds besides
+ * (reserved), or with context and communicators too (device). */
+static double peak_in_view(const char *view, const struct ty_prediction *answer)
+{
+    const bool allocated = strcmp(view, "allocated") == 0;
+    double peak = (double)NAN;
+    for (uint32_t i = 0; i < answer->n_stages; i++) {
+        const struct ty_stage_memory *stage = &answer->stages[i];
+        double bytes = stage->total_bytes;
+        if (allocated || strcmp(view, "reserved") == 0)
+            bytes -= stage->bytes[TY_MEM_RUNTIME];
+        if (allocated)
+            bytes -= stage->bytes[TY_MEM_RESERVE];
+        peak = fmax(peak, bytes);
+    }
+    return peak;
+}
+
 /* Predicts the run with a profile. answer: its pointers are not valid any more, save the first
  * violation, which goes into row->refused. */
 static ty_status predict_with(struct ty_run *run, const struct ty_profile *profile,
@@ -38,6 +56,8 @@ static ty_status predict_with(struct ty_run *run, const struct ty_profile *profi
     status = ty_predictor_run(predictor, &run->plan, &options, answer, error);
     if (status == TY_OK && isnan(answer->step_time_s))
         refuse(&run->row, answer);
+    if (status == TY_OK)
+        run->row.predicted_mem_bytes = peak_in_view(run->row.memory_view, answer);
     ty_predictor_destroy(predictor);
     return status;
 }
@@ -68,7 +88,7 @@ static ty_status predict_run(struct ty_run *run, struct ty_error *error)
     row->interval_80_s[1] = answer.interval_80[1];
     row->interval_90_s[0] = answer.interval_90[0];
     row->interval_90_s[1] = answer.interval_90[1];
-    row->predicted_mem_bytes = answer.peak_bytes;
+    row->fit = answer.fit;
     struct ty_profile plain = run->profile;
     if (!forget_site(&plain))
         return TY_OK;

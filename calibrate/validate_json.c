@@ -81,6 +81,26 @@ static void write_list(struct json_writer *json, const char *key, const char *li
     json_close(json);
 }
 
+static const char *const fit_names[] = {
+    [TY_FIT_NO] = "no", [TY_FIT_TIGHT] = "tight", [TY_FIT_YES] = "fits"};
+
+static void write_verdicts(struct json_writer *json, const struct ty_validation *validation)
+{
+    static const char *const outcomes[] = {[TY_RUN_RAN] = "ran",
+                                           [TY_RUN_RAN_OPEN] = "ran_recompute_unknown",
+                                           [TY_RUN_OUT_OF_MEMORY] = "out_of_memory"};
+    uint32_t n[TY_N_OUTCOMES][3];
+    ty_validation_verdicts(validation, n);
+    json_object(json, "verdicts");
+    for (int outcome = 0; outcome < TY_N_OUTCOMES; outcome++) {
+        json_object(json, outcomes[outcome]);
+        for (int fit = TY_FIT_YES; fit >= TY_FIT_NO; fit--)
+            json_number(json, fit_names[fit], n[outcome][fit]);
+        json_close(json);
+    }
+    json_close(json);
+}
+
 static void write_rows(struct json_writer *json, const struct ty_validation *validation)
 {
     json_array(json, "rows");
@@ -97,6 +117,8 @@ static void write_rows(struct json_writer *json, const struct ty_validation *val
         json_number(json, "hi", row->interval_80_s[1]);
         json_number(json, "measured_mem_bytes", row->measured_mem_bytes);
         json_number(json, "predicted_mem_bytes", row->predicted_mem_bytes);
+        json_text(json, "memory_view", row->memory_view);
+        json_text(json, "fit", fit_names[row->fit]);
         json_bool(json, "in_fit", row->in_fit);
         write_list(json, "defaulted", row->assumed);
         json_text(json, "stack", row->stack);
@@ -163,6 +185,7 @@ char *ty_validation_json(const struct ty_validation *validation)
     json_count(&json, "predicted", n_predicted(validation));
     write_refusals(&json, validation);
     write_overall(&json, validation);
+    write_verdicts(&json, validation);
     write_groups(&json, validation, TY_RUN_SOURCE, "by_source");
     write_groups(&json, validation, TY_RUN_GPU, "by_gpu");
     write_groups(&json, validation, TY_RUN_STACK, "by_stack");

@@ -116,6 +116,16 @@ double ty_validation_coverage(const struct ty_validation *validation, uint32_t p
     return with ? (double)inside / with : (double)NAN;
 }
 
+void ty_validation_verdicts(const struct ty_validation *validation, uint32_t out[TY_N_OUTCOMES][3])
+{
+    memset(out, 0, TY_N_OUTCOMES * sizeof *out);
+    for (uint32_t i = 0; i < validation->n_rows; i++) {
+        const struct ty_run_row *row = &validation->rows[i];
+        if (!*row->refused)
+            out[row->outcome][row->fit]++;
+    }
+}
+
 /* ---- sweeps of layouts ---------------------------------------------------------------------- */
 
 struct sweep {

@@ -49,6 +49,19 @@ static void print_overall(const struct ty_validation *validation)
             100.0 * in_80, 100.0 * in_90, n);
 }
 
+static void print_verdicts(const struct ty_validation *validation)
+{
+    static const char *const outcomes[] = {[TY_RUN_RAN] = "ran",
+                                           [TY_RUN_RAN_OPEN] = "ran, recompute unknown",
+                                           [TY_RUN_OUT_OF_MEMORY] = "out of memory"};
+    uint32_t n[TY_N_OUTCOMES][3];
+    ty_validation_verdicts(validation, n);
+    printf("\n%-22s %8s %8s %13s\n", "memory, runs that", "fits", "tight", "does not fit");
+    for (int outcome = 0; outcome < TY_N_OUTCOMES; outcome++)
+        printf("  %-20s %8u %8u %13u\n", outcomes[outcome], n[outcome][TY_FIT_YES],
+               n[outcome][TY_FIT_TIGHT], n[outcome][TY_FIT_NO]);
+}
+
 /* ---- order inside sweeps -------------------------------------------------------------------- */
 
 static ty_status print_rankings(const struct ty_validation *validation, struct ty_error *error)
@@ -156,6 +169,7 @@ static int print_all(const struct cli_args *args, const struct ty_validation *va
     print_groups(validation, TY_RUN_FAMILY, "family");
     print_groups(validation, TY_RUN_SCALE, "GPUs in the job");
     print_overall(validation);
+    print_verdicts(validation);
     if (print_rankings(validation, &error) != TY_OK)
         return cli_fail(&error);
     if (args->worst)

@@ -451,6 +451,9 @@ struct ty_profile {
     /* memory */
     double runtime_bytes; /* context, kernels, communicators */
     double usable_ratio;  /* share of device memory a plan may fill: above it "tight" */
+    double logits_bytes, logits_work_bytes; /* of one logit: kept for backward; more in the loss */
+    double logits_compiled_bytes; /* of one logit in all, with a compiled loss; default: the sum */
+    double reserve_ratio, reserve_compiled_ratio; /* held by the allocator over what is in use */
     /* defaults of the stack for plan switches left open */
     int default_sharding, default_grad_dtype, default_sp, default_attention, default_optimizer;
     uint32_t default_overlap;
@@ -494,7 +497,8 @@ enum ty_part {
     X(LOGITS, "logits")                                                                            \
     X(TRANSIENT, "transient")                                                                      \
     X(BUFFERS, "buffers")                                                                          \
-    X(RUNTIME, "runtime")
+    X(RUNTIME, "runtime")                                                                          \
+    X(RESERVE, "reserve")
 
 enum ty_mem {
 #define X(id, name) TY_MEM_##id,

@@ -115,6 +115,10 @@ TY_API TY_MUST_CHECK ty_status ty_trace_write(const ty_predictor *predictor, con
 
 /* ---- measured runs ------------------------------------------------------------------------ */
 
+/* Whether a run of a table ran. OPEN: it ran, but its source does not say what it recomputed, so
+ * that its memory is not known either. */
+enum ty_run_outcome { TY_RUN_RAN, TY_RUN_RAN_OPEN, TY_RUN_OUT_OF_MEMORY, TY_N_OUTCOMES };
+
 /* One measured training run of a table, and what the predictor says of it. */
 struct ty_run_row {
     char id[64], source[24], gpu[24], stack[32], release[16], site[24];
@@ -126,9 +130,12 @@ struct ty_run_row {
     double no_site_s;                          /* predicted_s without what is known of the site */
     double interval_80_s[2], interval_90_s[2]; /* NAN when nothing is known of the errors */
     double measured_mem_bytes, predicted_mem_bytes; /* NAN when not printed / refused */
-    struct ty_plan plan;                            /* resolved */
-    char refused[240]; /* why there is no prediction; empty otherwise */
-    char assumed[240]; /* cells filled by rule and values mended, parted by ';' */
+    char memory_view[12];        /* what the source prints: "allocated", "reserved", "device" */
+    enum ty_run_outcome outcome; /* whether it ran */
+    enum ty_fit fit;             /* the verdict on it */
+    struct ty_plan plan;         /* resolved */
+    char refused[240];           /* why there is no prediction; empty otherwise */
+    char assumed[240];           /* cells filled by rule and values mended, parted by ';' */
     bool noisy;        /* the source marks the row, or its figures contradict each other */
     bool noisy_source; /* all rows of the source are noisy */
     bool in_fit;       /* the shipped constants were fitted on it */
@@ -174,6 +181,10 @@ TY_API const char *ty_run_value(const struct ty_run_row *row, enum ty_run_key ke
 /* The index-th text that rows have under a key, in the order of the table; NULL behind the last. */
 TY_API const char *ty_validation_value(const struct ty_validation *validation, enum ty_run_key key,
                                        uint32_t index);
+
+/* Predicted runs by outcome (row) and verdict (column, enum ty_fit). */
+TY_API void ty_validation_verdicts(const struct ty_validation *validation,
+                                   uint32_t out[TY_N_OUTCOMES][3]);
 
 /* Which error of which rows: those that have both a measured and a predicted value. */
 enum ty_run_error { TY_RUN_STEP_TIME, TY_RUN_STEP_TIME_NO_SITE, TY_RUN_MEMORY };

@@ -27,32 +27,33 @@ double memory_imbalance(const struct ty_plan *plan)
     return plan->ep > 1 ? plan->moe_imbalance : 1.0;
 }
 
+bool memory_fp8_lora(const struct setting *setting, const struct ty_plan *plan,
+                     const struct stack_habits *habits)
+{
+    return habits->fp8_lora && setting->model.lora_rank > 0 &&
+           precision_bytes((enum ty_precision)plan->precision) < 2.0;
+}
+
 double memory_vocab_rows(const struct setting *setting, const struct ty_plan *plan)
 {
     return 128.0 * ceil(setting->model.vocab / (128.0 * plan->tp));
 }
 
-/* source: ACCURACY 4 and ACCURACY-2 2.12. Logits: fused loss keeps them in bf16 with the gradient
- * in a second buffer; PyTorch takes 13 B in all (fp32 copy, softmax, gradients), old Megatron 6 B.
- */
-/* clang-format off */
+/* source: ACCURACY 4 and ACCURACY-2 2.12. DeepSpeed: its PipelineEngine keeps every output tensor
+ * that backward starts from. fp8_lora: mlcommons/training_results_v4.0, NVIDIA llama2_70b_lora
+ * (fp8_params, fp8_activation_input_store, FP8_DPA, target_modules attention). */
 static const struct stack_habits known[] = {
-    {"megatron-core", .dummy_wgrads = true, .logits_bytes = 2, .logits_work_bytes = 2,
-     .reserve_ratio = 1, .reserve_compiled_ratio = 1},
-    {"megatron-lm-2021", .logits_bytes = 6, .reserve_ratio = 1, .reserve_compiled_ratio = 1},
-    {"megatron-deepspeed", .two_gradients = true, .logits_bytes = 6, .reserve_ratio = 1.25,
-     .reserve_compiled_ratio = 1.25},
-    {"torchtitan", .master_is_weight = true, .op_recompute = true, .loss_stays = true,
-     .logits_bytes = 6, .logits_work_bytes = 7, .reserve_ratio = 1.15,
-     .reserve_compiled_ratio = 1.08},
-    {"fsdp", .master_is_weight = true, .loss_stays = true, .logits_bytes = 6,
-     .logits_work_bytes = 7, .reserve_ratio = 1.15, .reserve_compiled_ratio = 1.08},
-    {"ddp", .loss_stays = true, .logits_bytes = 6, .logits_work_bytes = 7, .reserve_ratio = 1.15,
-     .reserve_compiled_ratio = 1.08},
-    {"jax", .master_is_weight = true, .logits_bytes = 6, .logits_work_bytes = 7,
-     .reserve_ratio = 1, .reserve_compiled_ratio = 1}, /* XLA plans its memory: no idle holding */
+    {"megatron-core", .dummy_wgrads = true},
+    {"mlperf", .dummy_wgrads = true, .fp8_lora = true},
+    {"rocm", .dummy_wgrads = true, .fp8_lora = true},
+    {"megatron-lm-2021", .dummy_wgrads = false},
+    {"megatron-deepspeed", .two_gradients = true, .outputs_stay = true},
+    {"torchtitan", .master_is_weight = true, .op_recompute = true, .frees_gradients = true,
+     .loss_stays = true},
+    {"fsdp", .master_is_weight = true, .frees_gradients = true},
+    {"ddp", .frees_gradients = true, .loss_stays = true},
+    {"jax", .master_is_weight = true},
 };
-/* clang-format on */
 
 const struct stack_habits *stack_habits(const char *stack)
 {
@@ -71,10 +72,11 @@ struct sizes {
     double w, q;                           /* bytes of an activation and of a GEMM input */
     double rows;                           /* tokens routed to this rank's experts, balanced */
     bool dropout;
+    bool fp8_lora; /* Q, K, V and the activation's input in q; inputs of frozen matrices not kept */
 };
 
 static struct sizes sizes_of(const struct setting *setting, const struct ty_plan *plan,
-                             const struct ty_layer_kind *kind)
+                             const struct stack_habits *habits, const struct ty_layer_kind *kind)
 {
     const bool wide = plan->precision == TY_FP32_PRECISION || plan->precision == TY_TF32_PRECISION;
     const double heads = (double)kind->n_heads / plan->tp;
@@ -93,6 +95,7 @@ static struct sizes sizes_of(const struct setting *setting, const struct ty_plan
     s.rows = s.tokens * kind->top_k * s.etp / s.tp;
     s.dropout = plan->attention == TY_KERNEL_UNFUSED && !kind->gated &&
                 setting->model.norm == TY_NORM_LAYER;
+    s.fp8_lora = memory_fp8_lora(setting, plan, habits);
     return s;
 }
 
@@ -177,7 +180,8 @@ static void save_attention(const struct ty_plan *plan, const struct ty_layer_kin
         return;
     if (kind->attention == TY_ATTENTION_HEADS) {
         const double d = kind->head_dim;
-        out->attention = x * (s->w * (s->heads + 2.0 * s->kv_heads) * d + s->q * s->heads * d);
+        const double qkv = s->fp8_lora ? s->q : s->w, out_in = s->fp8_lora ? s->w + s->q : s->q;
+        out->attention = x * (qkv * (s->heads + 2.0 * s->kv_heads) * d + out_in * s->heads * d);
         if (kind->qk_norm != TY_QK_NORM_NONE)
             out->attention += x * s->w * (s->heads + s->kv_heads) * d;
     } else {
@@ -194,7 +198,8 @@ static void save_attention(const struct ty_plan *plan, const struct ty_layer_kin
 
 static void save_mlp(const struct ty_layer_kind *kind, const struct sizes *s, struct saved *out)
 {
-    const double x = s->tokens, inner = s->w * s->gate + s->q; /* bytes per inner column */
+    const double x = s->tokens; /* inner: bytes per inner column */
+    const double inner = s->fp8_lora ? s->q * s->gate : s->w * s->gate + s->q;
     if (kind->mlp == TY_MLP_DENSE) {
         out->mlp = x * inner * kind->ffn / s->tp;
     } else if (kind->mlp == TY_MLP_MOE) {
@@ -212,7 +217,8 @@ static struct saved save_all(const struct ty_plan *plan, const struct ty_layer_k
     const double hidden = s->h * s->tokens / s->shards;
     out.inputs = s->w * kind->n_norms * hidden + (s->dropout ? 2.0 * hidden : 0.0);
     /* one norm: attention and MLP share its output (GPT-J, Falcon) */
-    out.norm_outputs = s->q * hidden * (kind->n_norms == 1 ? 1.0 : 2.0);
+    out.norm_outputs = s->fp8_lora ? s->w * hidden /* the adapter of QKV reads it */
+                                   : s->q * hidden * (kind->n_norms == 1 ? 1.0 : 2.0);
     save_attention(plan, kind, s, &out);
     save_mlp(kind, s, &out);
     return out;
@@ -294,7 +300,7 @@ void memory_layer(const struct setting *setting, const struct ty_plan *plan,
                   const struct stack_habits *habits, uint32_t index, struct layer_memory *out)
 {
     const struct ty_layer_kind *kind = &setting->model.kinds[index];
-    const struct sizes s = sizes_of(setting, plan, kind);
+    const struct sizes s = sizes_of(setting, plan, habits, kind);
     const struct saved all = save_all(plan, kind, &s);
     memset(out, 0, sizeof *out);
     count_params(setting, plan, index, &s, out);

@@ -12,7 +12,7 @@ struct amount {
     double fixed, routed;
 };
 
-/* Memory habits of a software stack. */
+/* What a software stack does with memory; its amounts are constants of the profile. */
 struct stack_habits {
     const char *stack;
     bool master_is_weight; /* sharded parameters are kept once, in fp32 */
@@ -20,9 +20,10 @@ struct stack_habits {
                               stays allocated: Transformer Engine */
     bool two_gradients;    /* 16-bit gradients beside the fp32 ones, and flat buckets: DeepSpeed */
     bool op_recompute;     /* selective recompute chooses operators, not modules */
+    bool outputs_stay;     /* a stage keeps what it sent until backward: DeepSpeed */
+    bool frees_gradients;  /* no gradients before a step's first backward: PyTorch's zero_grad */
     bool loss_stays;       /* a layer rerun by full recompute meets the logits */
-    double logits_bytes, logits_work_bytes;       /* per logit: kept, and more during the loss */
-    double reserve_ratio, reserve_compiled_ratio; /* allocator's holding over what is in use */
+    bool fp8_lora;         /* LoRA of attention only, frozen weights and saved tensors in FP8 */
 };
 
 struct layer_memory {
@@ -39,6 +40,9 @@ const struct stack_habits *stack_habits(const char *stack);
 void memory_layer(const struct setting *setting, const struct ty_plan *plan,
                   const struct stack_habits *habits, uint32_t kind, struct layer_memory *out);
 double amount_bytes(struct amount amount, double imbalance);
+/* Whether the plan's LoRA keeps frozen weights and saved tensors in the GEMMs' 8 bits or fewer. */
+bool memory_fp8_lora(const struct setting *setting, const struct ty_plan *plan,
+                     const struct stack_habits *habits);
 /* Load of the busiest expert rank that counts: 1 when every rank has all experts. */
 double memory_imbalance(const struct ty_plan *plan);
 /* Rows of the vocabulary one rank holds: padded to a multiple of 128 tp, as Megatron-Core does. */

@@ -74,6 +74,9 @@ static const struct {
     PRIOR(site_host_ratio, 1.0),
     PRIOR(runtime_bytes, 1610612736.0), /* 3.5: context 0.5 to 1.8 GiB and communicators */
     PRIOR(usable_ratio, 0.94),          /* 3.5 */
+    PRIOR(logits_bytes, 2.0),           /* 3.2: fused cross-entropy keeps them in 16 bits */
+    PRIOR(logits_work_bytes, 2.0),      /* 3.2 (a): their gradient */
+    PRIOR(reserve_ratio, 1.0),
 #undef PRIOR
 };
 /* clang-format on */
@@ -118,6 +121,10 @@ static void fill_rates(struct ty_profile *profile, const struct ty_cluster *clus
         profile->nic_ratio = nic_ratio_of(cluster->fabric);
     if (isnan(profile->mem_half_bytes))
         profile->mem_half_bytes = 0.0; /* short kernels: kernel_floor_s */
+    if (isnan(profile->logits_compiled_bytes))
+        profile->logits_compiled_bytes = profile->logits_bytes + profile->logits_work_bytes;
+    if (isnan(profile->reserve_compiled_ratio))
+        profile->reserve_compiled_ratio = profile->reserve_ratio;
     if (isnan(profile->attention_fa2_ratio))
         profile->attention_fa2_ratio = profile->attention_ratio;
     if (isnan(profile->attention_flop_per_s))

@@ -10,7 +10,7 @@
 #include <math.h>
 
 #define MAX_BARS 10
-_Static_assert(TY_N_MEM == 8, "stage_label sums columns 2 to 9");
+_Static_assert(TY_N_MEM == 9, "stage_label sums columns 2 to 10");
 
 struct segment {
     const char *title, *fill, *ink; /* colours of the bar and of the figure in it */
@@ -41,6 +41,7 @@ static const struct segment memory_segment[TY_N_MEM] = {
     [TY_MEM_TRANSIENT] = {"transient", "#f0e442", "#222222"},
     [TY_MEM_BUFFERS] = {"buffers", "#cc79a7", "#222222"},
     [TY_MEM_RUNTIME] = {"runtime", "#999999", "#222222"},
+    [TY_MEM_RESERVE] = {"reserve", "#dddddd", "#222222"},
 };
 
 /* A stack of columns of a data file: what is plotted of column k is column(k) / (scale). */
@@ -270,7 +271,7 @@ static const char *stage_label(int n_stages)
         return "";
     return n_stages > MAX_BARS ? ":xticlabels(1)"
                                : ":xtic(sprintf(\"%d\\n%.1f GiB\", $1, "
-                                 "(sum[k=2:9] column(k))/2.0**30))";
+                                 "(sum[k=2:10] column(k))/2.0**30))";
 }
 
 ty_status plot_memory(struct report *report, const struct study *study, struct plot *plot)

@@ -2,6 +2,7 @@
  * Reported memory cases (M01 .. M23 of the shared case list; each with the thread or table it is
  * from) against the stage memory: figures are the published ones, tolerances those of the case.
  * M23's rows are among UT-3.4 and GOLD-3.2 in tests/memory.c. */
+#include "include/trainyard_tools.h"
 #include "models/memory.h"
 #include "tests/fixtures.h"
 #include "tests/tap.h"
@@ -24,9 +25,8 @@ static void use(const struct ty_model *model, bool a100, double mem_bytes, const
     else
         fixture_dgx_h100(&cluster);
     cluster.gpu.mem_bytes = mem_bytes;
-    ty_init(TY_KIND_PROFILE, &profile);
-    snprintf(profile.stack, sizeof profile.stack, "%s", stack);
-    if (setting_init(model, &cluster, &profile, &setting, NULL, &error) != TY_OK)
+    if (ty_profile_load(NULL, *stack ? stack : NULL, &cluster, &profile, &error) != TY_OK ||
+        setting_init(model, &cluster, &profile, &setting, NULL, &error) != TY_OK)
         ok(false, "setting: %s %s", error.where, error.text);
     ty_init(TY_KIND_PLAN, &plan);
 }

@@ -183,7 +183,7 @@ static void full_study(void)
           "pareto: then the front");
     holds("full/breakdown.tsv", "\n64\t2\t1\t1\t1\t1\t40\t30\t0\t0\t0\t0\t0\t0\t0\t10\t",
           "breakdown: 30 s of GEMM and 10 s of DP");
-    holds("full/memory.tsv", "\n0\t10737418240\t0\t0\t21474836480\t0\t0\t0\t0\n1\t10737418240\t",
+    holds("full/memory.tsv", "\n0\t10737418240\t0\t0\t21474836480\t0\t0\t0\t0\t0\n1\t10737418240\t",
           "memory: bytes of each stage by component");
     holds("full/index.html", "heads_or_ffn_not_divisible</td><td>3</td><td>75.0 %", "rejections");
     holds("full/index.html", "<td>1,562</td><td>100,000</td><td>40.0 %</td><td>40.000 s</td>",

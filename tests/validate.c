@@ -67,6 +67,24 @@ static void errors(void)
     ok(stats.n == 1 && stats.bias == -0.25, "memory, where it was measured");
 }
 
+static void verdicts(void)
+{
+    const struct ty_validation validation = example();
+    uint32_t n[TY_N_OUTCOMES][3];
+    rows[0].fit = TY_FIT_YES;
+    rows[1].fit = TY_FIT_TIGHT;
+    rows[2].outcome = TY_RUN_RAN_OPEN;
+    rows[3].outcome = TY_RUN_OUT_OF_MEMORY;
+    rows[3].fit = TY_FIT_YES;
+    snprintf(rows[4].refused, sizeof rows[4].refused, "no shape");
+    ty_validation_verdicts(&validation, n);
+    ok(n[TY_RUN_RAN][TY_FIT_YES] == 1 && n[TY_RUN_RAN][TY_FIT_TIGHT] == 1 &&
+           n[TY_RUN_RAN][TY_FIT_NO] == 3,
+       "verdicts on runs that ran; a refused row has none");
+    ok(n[TY_RUN_RAN_OPEN][TY_FIT_NO] == 1 && n[TY_RUN_OUT_OF_MEMORY][TY_FIT_YES] == 1,
+       "on one of unknown recompute, on one out of memory");
+}
+
 static void groups(void)
 {
     const struct ty_validation validation = example();
@@ -120,6 +138,7 @@ static void sweeps(void)
 int main(void)
 {
     errors();
+    verdicts();
     groups();
     coverage();
     sweeps();
