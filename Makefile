@@ -64,7 +64,7 @@ CORE_SO = $(B)/libtrainyard.so.$(SOVERSION)
 TOOLS_SO = $(B)/libtrainyard-tools.so.$(SOVERSION)
 LIBRARIES = $(CORE_A) $(TOOLS_A) $(B)/libtrainyard.so $(B)/libtrainyard-tools.so
 MAN = $(patsubst %,$(B)/man/trainyard-%.1,$(COMMANDS)) $(B)/man/trainyard.1
-COMMANDS = predict sweep whatif report show list validate calibrate comm pool detect help version
+COMMANDS = predict explain sweep whatif report show list validate calibrate comm pool detect help version
 
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -259,11 +259,12 @@ $(B)/trainyard-tools.pc: Makefile VERSION
 	@echo "$$TOOLS_PC" > $@
 
 EXAMPLES := $(wildcard examples/*)
+HEADERS := $(wildcard include/*.h)
 D = $(DESTDIR)
 # What make install writes, and all that make uninstall has to remove.
 INSTALLED = $(bindir)/trainyard \
     $(addprefix $(libdir)/,$(notdir $(LIBRARIES) $(CORE_SO) $(TOOLS_SO))) \
-    $(includedir)/trainyard.h $(includedir)/trainyard_measured.h $(includedir)/trainyard_pool.h $(includedir)/trainyard_tools.h \
+    $(addprefix $(includedir)/,$(notdir $(HEADERS))) \
     $(pkgconfigdir)/trainyard.pc $(pkgconfigdir)/trainyard-tools.pc \
     $(addprefix $(mandir)/man1/,$(notdir $(MAN))) \
     $(patsubst data/%,$(datadir)/%,$(DATA)) \
@@ -279,8 +280,7 @@ install: all man
 	install -m 755 $(CORE_SO) $(TOOLS_SO) $(D)$(libdir)
 	ln -sf $(notdir $(CORE_SO)) $(D)$(libdir)/libtrainyard.so
 	ln -sf $(notdir $(TOOLS_SO)) $(D)$(libdir)/libtrainyard-tools.so
-	install -m 644 include/trainyard.h include/trainyard_measured.h include/trainyard_pool.h include/trainyard_tools.h \
-	    $(D)$(includedir)
+	install -m 644 $(HEADERS) $(D)$(includedir)
 	install -m 644 $(B)/trainyard.pc $(B)/trainyard-tools.pc $(D)$(pkgconfigdir)
 	install -m 644 $(MAN) $(D)$(mandir)/man1
 	set -e; for f in $(patsubst data/%,%,$(DATA)); do \

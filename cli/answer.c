@@ -225,13 +225,13 @@ static void print_infeasible(const struct ty_prediction *p)
     print_memory(p);
 }
 
-void cli_print_prediction(const struct ty_prediction *p, const struct cli_inputs *inputs)
+bool cli_print_headline(const struct ty_prediction *p, const struct cli_inputs *inputs)
 {
     const bool simulated = isfinite(p->step_time_s);
     print_title(p, inputs);
     if (!p->feasible && !simulated) {
         print_infeasible(p);
-        return;
+        return false;
     }
     if (!p->feasible) {
         printf("known to run, although:\n");
@@ -240,7 +240,14 @@ void cli_print_prediction(const struct ty_prediction *p, const struct cli_inputs
     (simulated ? print_headline : print_bound)(p);
     print_memory_line(p);
     print_imbalance(p);
-    if (simulated)
+    return true;
+}
+
+void cli_print_prediction(const struct ty_prediction *p, const struct cli_inputs *inputs)
+{
+    if (!cli_print_headline(p, inputs))
+        return;
+    if (isfinite(p->step_time_s))
         print_breakdown(p);
     print_memory(p);
     print_groups(p);

@@ -65,8 +65,9 @@ enum cli_command_bit {
     CLI_POOL = 1024,
     CLI_WHATIF = 2048,
     CLI_COMM = 4096,
-    CLI_ANY = 8191,
-    CLI_TAKES_PLAN = CLI_PREDICT | CLI_SWEEP | CLI_SHOW | CLI_WHATIF
+    CLI_EXPLAIN = 8192,
+    CLI_ANY = 16383,
+    CLI_TAKES_PLAN = CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_SHOW | CLI_WHATIF
 };
 
 struct cli_command {
@@ -170,7 +171,17 @@ const char *cli_plan_text(const struct ty_plan *plan, char *out, size_t bytes);
 /* After an infeasible plan, by a search over what the user left open; may take seconds. */
 void cli_print_suggestion(const struct cli_inputs *inputs);
 
+/* Layout, speed and memory, or why there is no feasible plan; returns false then. */
+bool cli_print_headline(const struct ty_prediction *prediction, const struct cli_inputs *inputs);
 void cli_print_prediction(const struct ty_prediction *prediction, const struct cli_inputs *inputs);
+
+typedef int cli_answer_fn(const struct cli_args *args, struct cli_inputs *inputs,
+                          ty_predictor *predictor, struct ty_error *error);
+/* Loads the inputs, makes a predictor and gives both to `answer`; returns its exit status. */
+int cli_with_predictor(struct cli_args *args, cli_answer_fn *answer);
+/* With --trace, writes what was simulated, also after a limit. returns status, or the failure. */
+int cli_write_trace(const struct cli_args *args, const ty_predictor *predictor, bool simulated,
+                    int status);
 
 /* A bar with rate and time left on standard error, only when that is a terminal. */
 struct cli_progress {
@@ -184,6 +195,7 @@ void cli_progress_end(struct cli_progress *progress);
 /* ---- commands ----------------------------------------------------------------------------- */
 
 int cmd_predict(struct cli_args *args);
+int cmd_explain(struct cli_args *args);
 int cmd_sweep(struct cli_args *args);
 int cmd_report(struct cli_args *args);
 int cmd_validate(struct cli_args *args);

@@ -33,29 +33,13 @@ static int print_json(const struct ty_prediction *prediction, const struct ty_pr
     return CLI_OK;
 }
 
-/* Also after a limit: what had run by then. returns status, or the failure of writing. */
-static int write_trace(const struct cli_args *args, const ty_predictor *predictor, bool simulated,
-                       int status)
-{
-    struct ty_error error = {0};
-    if (!args->trace)
-        return status;
-    if (!simulated) {
-        cli_warn("unused: --trace %s (nothing was simulated)", args->trace);
-        return status;
-    }
-    if (ty_trace_write(predictor, args->trace, &error) != TY_OK)
-        return cli_fail(&error);
-    return status;
-}
-
 static int answer(const struct cli_args *args, struct cli_inputs *inputs, ty_predictor *predictor,
                   struct ty_error *error)
 {
     struct ty_prediction prediction;
     int status = CLI_OK;
     if (ty_predictor_run(predictor, &inputs->plan, &inputs->options, &prediction, error) != TY_OK)
-        return write_trace(args, predictor, error->code == TY_ERR_LIMIT, cli_fail(error));
+        return cli_write_trace(args, predictor, error->code == TY_ERR_LIMIT, cli_fail(error));
     if (args->db && store_prediction(args, inputs, &prediction, error) != TY_OK)
         status = cli_fail(error);
     cli_warn_unused(args, ~(1u << TY_KIND_GPU));
@@ -66,27 +50,11 @@ static int answer(const struct cli_args *args, struct cli_inputs *inputs, ty_pre
     const bool answered = prediction.feasible || isfinite(prediction.step_time_s);
     if (!answered && !args->json)
         cli_print_suggestion(inputs);
-    status = write_trace(args, predictor, isfinite(prediction.step_time_s), status);
+    status = cli_write_trace(args, predictor, isfinite(prediction.step_time_s), status);
     return status == CLI_OK && !answered ? CLI_INFEASIBLE : status;
 }
 
 int cmd_predict(struct cli_args *args)
 {
-    struct ty_error error = {0};
-    struct cli_inputs *inputs = calloc(1, sizeof *inputs);
-    ty_predictor *predictor = NULL;
-    int status;
-    if (!inputs) {
-        cli_warn("out of memory");
-        return CLI_FAILED;
-    }
-    if (cli_load(args, false, inputs, &error) != TY_OK ||
-        ty_predictor_create(&inputs->model, &inputs->cluster, &inputs->profile, NULL, &predictor,
-                            &error) != TY_OK)
-        status = cli_fail(&error);
-    else
-        status = answer(args, inputs, predictor, &error);
-    ty_predictor_destroy(predictor);
-    free(inputs);
-    return status;
+    return cli_with_predictor(args, answer);
 }

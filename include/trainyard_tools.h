@@ -8,6 +8,7 @@
 #define TRAINYARD_TOOLS_H
 
 #include "trainyard.h"
+#include "trainyard_explain.h"
 #include "trainyard_pool.h"
 
 #ifdef __cplusplus
@@ -106,6 +107,16 @@ TY_API TY_MUST_CHECK ty_status ty_store_flush(ty_store *store, struct ty_error *
  * returns TY_ERR_INPUT when the database holds no prediction. */
 TY_API TY_MUST_CHECK ty_status ty_report_write(const char *db_path, const char *out_folder,
                                                uint32_t *n_plots, struct ty_error *error);
+
+/* JSON of an explanation with its prediction; free with ty_text_free. NULL when out of memory. */
+TY_API char *ty_explanation_json(const struct ty_explanation *explanation,
+                                 const struct ty_prediction *prediction,
+                                 const struct ty_profile *profile);
+/* Draws what resources and changes would do into a folder: tornado.svg, .png, .gp, .tsv. Without
+ * gnuplot: script and data, and n_plots = 0. returns TY_OK, TY_ERR_IO, TY_ERR_NOMEM. */
+TY_API TY_MUST_CHECK ty_status ty_explanation_plot(const struct ty_explanation *explanation,
+                                                   const char *about, const char *out_folder,
+                                                   uint32_t *n_plots, struct ty_error *error);
 
 /* Writes the step simulated last as a Chrome trace (chrome://tracing, ui.perfetto.dev): a track for
  * each rank and stream, arrows for dependencies between tracks; after TY_ERR_LIMIT, what had run by

@@ -6,23 +6,9 @@
 #include "models/predict.h"
 #include "models/effects.h"
 #include "sim/error.h"
-#include "sim/meter.h"
 
 #include <math.h>
 #include <string.h>
-
-#define MAX_VIOLATIONS 32
-#define MAX_GROUPS     8
-
-struct ty_predictor {
-    struct setting setting;
-    struct notes setting_notes; /* of cluster and profile; every answer starts with them */
-    struct notes notes;
-    struct meter meter; /* of the evaluator's memory */
-    struct evaluator evaluator;
-    struct ty_violation violation[MAX_VIOLATIONS];
-    struct ty_group group[MAX_GROUPS];
-};
 
 ty_status ty_predictor_create(const struct ty_model *model, const struct ty_cluster *cluster,
                               const struct ty_profile *profile,
@@ -35,6 +21,7 @@ ty_status ty_predictor_create(const struct ty_model *model, const struct ty_clus
         return error_set(error, TY_ERR_NOMEM, "predictor", "out of memory");
     memset(predictor, 0, sizeof *predictor);
     const struct ty_allocator metered = meter_init(&predictor->meter, &source);
+    arena_init(&predictor->explanation, &source);
     ty_status status = setting_init(model, cluster, profile, &predictor->setting,
                                     &predictor->setting_notes, error);
     if (status == TY_OK) {
@@ -55,6 +42,7 @@ void ty_predictor_destroy(ty_predictor *predictor)
     if (!predictor)
         return;
     const struct ty_allocator source = predictor->meter.source;
+    arena_destroy(&predictor->explanation);
     evaluator_destroy(&predictor->evaluator);
     source.release(source.user, predictor, sizeof *predictor);
 }
@@ -239,9 +227,10 @@ static ty_status screen(ty_predictor *predictor, const struct ty_options *option
     *go_on = false;
     uint32_t n_violations;
     ty_plan_violations(&setting->model, &setting->cluster, &answer->plan, predictor->violation,
-                       MAX_VIOLATIONS, &n_violations);
+                       PREDICT_MAX_VIOLATIONS, &n_violations);
     answer->violations = predictor->violation;
-    answer->n_violations = n_violations < MAX_VIOLATIONS ? n_violations : MAX_VIOLATIONS;
+    answer->n_violations =
+        n_violations < PREDICT_MAX_VIOLATIONS ? n_violations : PREDICT_MAX_VIOLATIONS;
     if (refused(predictor, options, n_violations))
         return TY_OK;
     answer->n_groups = list_groups(setting, &answer->plan, predictor->group);

@@ -5,6 +5,7 @@
 
 #include "models/memory.h"
 #include "models/step.h"
+#include "sim/meter.h"
 
 /* Scratch of one worker: arrays sized for the largest plan so far and one simulation. */
 struct evaluator {
@@ -13,6 +14,20 @@ struct evaluator {
     struct ty_stage_memory *stages;
     size_t n_slots, n_stages; /* capacities */
     struct step *step;
+};
+
+#define PREDICT_MAX_VIOLATIONS 32
+#define PREDICT_MAX_GROUPS     8
+
+struct ty_predictor {
+    struct setting setting;
+    struct notes setting_notes; /* of cluster and profile; every answer starts with them */
+    struct notes notes;
+    struct meter meter; /* of the evaluator's memory */
+    struct evaluator evaluator;
+    struct ty_violation violation[PREDICT_MAX_VIOLATIONS];
+    struct ty_group group[PREDICT_MAX_GROUPS];
+    struct arena explanation; /* arrays of the last ty_predictor_explain */
 };
 
 ty_status evaluator_init(struct evaluator *evaluator, const struct ty_allocator *allocator);

@@ -40,6 +40,11 @@ ty_status step_simulate(struct step *step, const struct setting *setting,
 void step_trace(const struct step *step, ty_trace_fn *fn, void *user);
 /* Dependencies of the last simulation: two tasks that have both started. */
 void step_edges(const struct step *step, ty_trace_edge_fn *fn, void *user);
+/* Tasks of the critical path of the last simulation, first to last; tasks NULL: counts them. */
+uint32_t step_path(const struct step *step, uint32_t *tasks);
+uint32_t step_n_tasks(const struct step *step);
+/* What a task takes alone. */
+double step_task_s(const struct step *step, uint32_t task);
 /* One task of the last simulation. */
 struct ty_trace_event step_event(const struct step *step, uint32_t task);
 

@@ -112,10 +112,6 @@ void step_breakdown(const struct step *step, struct step_result *out)
 {
     const struct engine *engine = step->engine;
     const uint32_t n_tasks = engine_n_tasks(engine);
-    uint32_t last = 0; /* to end of all tasks */
-    for (uint32_t task = 1; task < n_tasks; task++)
-        if (engine_end_s(engine, task) > engine_end_s(engine, last))
-            last = task;
     const uint32_t busiest = busiest_stage(step);
     const struct parts_view view = {engine, step, part_of, rival_of};
     struct parts parts = {{0}, {0}};
@@ -132,7 +128,7 @@ void step_breakdown(const struct step *step, struct step_result *out)
                                 .flop_hw_per_gpu = flop_hw(step),
                                 .busiest_stage = busiest,
                                 .n_events = engine_n_events(engine)};
-    parts_add_wait(&parts, &view, last, end_s, out->time_s);
+    parts_add_wait(&parts, &view, engine_last(engine), end_s, out->time_s);
     parts_read(&parts, out->breakdown_s);
     out->bubble_ratio = out->breakdown_s[TY_PART_BUBBLE] / out->time_s;
 }

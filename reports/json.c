@@ -6,7 +6,7 @@
  */
 #include "include/trainyard_tools.h"
 #include "models/fields.h"
-#include "models/spec/json_write.h"
+#include "reports/json.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static void write_field(struct json_writer *json, const struct ty_field *field, 
     }
 }
 
-static void write_plan(struct json_writer *json, const char *key, const struct ty_plan *plan)
+void json_plan(struct json_writer *json, const char *key, const struct ty_plan *plan)
 {
     size_t n;
     const struct ty_field *fields = ty_fields(TY_KIND_PLAN, &n);
@@ -147,7 +147,7 @@ static void write_notes(struct json_writer *json, const char *key, enum ty_note_
     json_close(json);
 }
 
-static const char *fit_name(enum ty_fit fit)
+const char *json_fit_name(enum ty_fit fit)
 {
     return fit == TY_FIT_YES ? "fits" : fit == TY_FIT_TIGHT ? "tight" : "no";
 }
@@ -182,14 +182,13 @@ static void write_speed(struct json_writer *json, const struct ty_prediction *p)
     write_interval(json, "interval_90", p->interval_90, unknown);
 }
 
-/* The keys of `predict --json`, inside an open object. */
-static void write_prediction(struct json_writer *json, const struct ty_prediction *p,
-                             const struct ty_profile *profile)
+void json_prediction(struct json_writer *json, const struct ty_prediction *p,
+                     const struct ty_profile *profile)
 {
     bool judged = p->n_stages > 0; /* memory is computed only for a legal plan */
     json_bool(json, "feasible", p->feasible);
     write_violations(json, p);
-    json_text(json, "fit", judged ? fit_name(p->fit) : NULL);
+    json_text(json, "fit", judged ? json_fit_name(p->fit) : NULL);
     json_number(json, "headroom_bytes", judged ? p->headroom_bytes : (double)NAN);
     json_text(json, "largest_component", judged ? ty_mem_name(p->largest_component) : NULL);
     write_speed(json, p);
@@ -198,7 +197,7 @@ static void write_prediction(struct json_writer *json, const struct ty_predictio
     write_groups(json, p);
     json_text(json, "profile", profile->name);
     json_text(json, "stack", profile->stack);
-    write_plan(json, "resolved_plan", &p->plan);
+    json_plan(json, "resolved_plan", &p->plan);
     write_notes(json, "defaulted", TY_NOTE_DEFAULTED, p);
     write_notes(json, "uncalibrated", TY_NOTE_UNCALIBRATED, p);
     write_notes(json, "extrapolated", TY_NOTE_EXTRAPOLATED, p);
@@ -210,7 +209,7 @@ char *ty_prediction_json(const struct ty_prediction *prediction, const struct ty
     struct json_writer json;
     json_begin(&json);
     json_object(&json, NULL);
-    write_prediction(&json, prediction, profile);
+    json_prediction(&json, prediction, profile);
     json_close(&json);
     return json_finish(&json);
 }
@@ -233,8 +232,8 @@ static ty_status write_plans(struct json_writer *json, const struct ty_search_re
         if (status != TY_OK)
             break;
         json_object(json, NULL);
-        write_plan(json, "plan", &prediction.plan);
-        write_prediction(json, &prediction, search->profile);
+        json_plan(json, "plan", &prediction.plan);
+        json_prediction(json, &prediction, search->profile);
         json_close(json);
     }
     json_close(json);
@@ -257,7 +256,7 @@ char *ty_search_json(const struct ty_search_result *result, const struct ty_sear
     json_array(&json, "nearest");
     for (uint32_t i = 0; i < result->n_nearest; i++) {
         json_object(&json, NULL);
-        write_plan(&json, "plan", &result->nearest[i].plan);
+        json_plan(&json, "plan", &result->nearest[i].plan);
         json_number(&json, "missing_bytes", result->nearest[i].missing_bytes);
         json_text(&json, "largest_component", ty_mem_name(result->nearest[i].component));
         json_close(&json);

@@ -194,6 +194,15 @@ double engine_end_s(const struct engine *engine, uint32_t task)
     return engine->nodes[task].end_s;
 }
 
+uint32_t engine_last(const struct engine *engine)
+{
+    uint32_t last = engine->n_nodes ? 0 : ENGINE_NONE;
+    for (uint32_t id = 1; id < engine->n_nodes; id++)
+        if (engine->nodes[id].end_s > engine->nodes[last].end_s)
+            last = id;
+    return last;
+}
+
 uint32_t engine_binding(const struct engine *engine, uint32_t task)
 {
     return engine->nodes[task].binding;

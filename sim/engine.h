@@ -71,6 +71,8 @@ uint32_t engine_n_tasks(const struct engine *engine);
 uint64_t engine_n_events(const struct engine *engine);
 double engine_makespan_s(const struct engine *engine);
 double engine_now_s(const struct engine *engine); /* where the run ended or was stopped */
+/* The task that ended last (the first of equals); ENGINE_NONE without tasks. */
+uint32_t engine_last(const struct engine *engine);
 /* NAN for a task that has not started / ended. start: when it left its stream's queue (its
  * latency phase begins then). */
 double engine_start_s(const struct engine *engine, uint32_t task);

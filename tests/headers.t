@@ -11,7 +11,8 @@ compiles() { # compiles COMPILER LANGUAGE STANDARD HEADER
 
 cc=${CC:-gcc}
 cxx=$(command -v g++ || command -v clang++ || true)
-for header in trainyard.h trainyard_measured.h trainyard_pool.h trainyard_tools.h; do
+for path in include/*.h; do
+    header=${path#include/}
     ok "$header as C99" compiles "$cc" c c99 $header
     if [ -n "$cxx" ]; then
         ok "$header as C++11" compiles "$cxx" c++ c++11 $header

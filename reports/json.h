@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ * Parts of answers that several JSON outputs share. */
+#ifndef REPORTS_JSON_H
+#define REPORTS_JSON_H
+
+#include "include/trainyard.h"
+#include "models/spec/json_write.h"
+
+/* A resolved plan as an object. */
+void json_plan(struct json_writer *json, const char *key, const struct ty_plan *plan);
+/* The keys of `predict --json`, inside an open object. */
+void json_prediction(struct json_writer *json, const struct ty_prediction *p,
+                     const struct ty_profile *profile);
+/* "fits", "tight", "no" */
+const char *json_fit_name(enum ty_fit fit);
+
+#endif

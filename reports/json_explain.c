@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ * JSON of an explanation: the prediction, the critical path, what resources and knobs would do. */
+#include "include/trainyard_tools.h"
+#include "reports/json.h"
+
+#include <math.h>
+
+static void write_shares(struct json_writer *json, const double share[TY_N_RESOURCES])
+{
+    json_object(json, "share");
+    for (uint32_t r = 0; r < TY_RESOURCE_MEMORY; r++)
+        if (share[r] != 0.0)
+            json_number(json, ty_resource_name((enum ty_resource)r), share[r]);
+    json_close(json);
+}
+
+static void write_path(struct json_writer *json, const struct ty_explanation *e)
+{
+    json_array(json, "critical_path");
+    for (uint32_t i = 0; i < e->n_segments; i++) {
+        const struct ty_path_segment *segment = &e->segments[i];
+        json_object(json, NULL);
+        json_number(json, "start_s", segment->start_s);
+        json_number(json, "duration_s", segment->end_s - segment->start_s);
+        json_count(json, "rank", segment->rank);
+        json_text(json, "stream", segment->stream);
+        json_text(json, "name", segment->name);
+        json_count(json, "micro_batch", segment->micro);
+        json_count(json, "chunk", segment->chunk);
+        json_text(json, "waits_for",
+                  i == 0                 ? "nothing"
+                  : segment->same_stream ? "the task before it on its stream"
+                                         : "the segment before it, of another stream");
+        json_text(json, "binding", ty_resource_name(segment->binding));
+        write_shares(json, segment->share);
+        json_close(json);
+    }
+    json_close(json);
+}
+
+static void write_resources(struct json_writer *json, const struct ty_explanation *e)
+{
+    json_object(json, "resources");
+    for (uint32_t r = 0; e->n_segments && r < TY_N_RESOURCES; r++) {
+        json_object(json, ty_resource_name((enum ty_resource)r));
+        json_number(json, "path_share", e->resources[r].path_share);
+        json_number(json, "gain_of_10_pct_more", e->resources[r].gain_pct);
+        json_close(json);
+    }
+    json_close(json);
+}
+
+static void write_change(struct json_writer *json, const char *key, const struct ty_change *change)
+{
+    json_object(json, key);
+    json_text(json, "knob", change->knob);
+    json_text(json, "from", change->from);
+    json_text(json, "to", change->to);
+    json_number(json, "step_time_s", change->step_time_s);
+    json_number(json, "step_pct", change->step_pct);
+    json_text(json, "fit", json_fit_name(change->fit));
+    json_number(json, "peak_bytes", change->peak_bytes);
+    json_number(json, "peak_change_bytes", change->peak_change_bytes);
+    json_number(json, "headroom_bytes", change->headroom_bytes);
+    json_bool(json, "changes_numerics", change->numerics);
+    json_plan(json, "plan", &change->plan);
+    json_close(json);
+}
+
+static void write_changes(struct json_writer *json, const struct ty_explanation *e)
+{
+    json_array(json, "changes");
+    for (uint32_t i = 0; i < e->n_changes; i++)
+        write_change(json, NULL, &e->changes[i]);
+    json_close(json);
+    if (e->best < e->n_changes)
+        write_change(json, "change_next", &e->changes[e->best]);
+    else
+        json_null(json, "change_next");
+}
+
+char *ty_explanation_json(const struct ty_explanation *explanation,
+                          const struct ty_prediction *prediction, const struct ty_profile *profile)
+{
+    struct json_writer json;
+    json_begin(&json);
+    json_object(&json, NULL);
+    json_object(&json, "prediction");
+    json_prediction(&json, prediction, profile);
+    json_close(&json);
+    write_path(&json, explanation);
+    write_resources(&json, explanation);
+    write_changes(&json, explanation);
+    json_close(&json);
+    return json_finish(&json);
+}
