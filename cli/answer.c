@@ -86,6 +86,26 @@ static void print_headline(const struct ty_prediction *p)
     print_origins(p);
 }
 
+/* Only with a price list: what is paid and drawn. */
+static void print_cost(const struct ty_prediction *p)
+{
+    const struct ty_outlay *outlay = &p->outlay;
+    const struct ty_price *price = outlay->price;
+    char watts[40];
+    if (!price)
+        return;
+    printf("  %-14s %.4g %s per million tokens, %.4g a step; %u GPUs at %.4g an hour (prices of "
+           "%s)\n",
+           "cost", 1e6 * outlay->money_per_token, price->currency, outlay->money, outlay->gpus_paid,
+           outlay->money_per_gpu_hour, price->date);
+    printf("  %-14s %.4g J per token, %s", "energy", outlay->energy_j_per_token,
+           ty_quantity_text(outlay->power_w, TY_UNIT_W, watts, sizeof watts));
+    if (isfinite(outlay->co2_kg))
+        printf(", %.4g kg CO2 per million tokens",
+               1e6 * outlay->co2_kg * outlay->energy_j_per_token / outlay->energy_j);
+    printf("\n");
+}
+
 /* ---- the step ----------------------------------------------------------------------------- */
 
 static void print_breakdown(const struct ty_prediction *p)
@@ -240,6 +260,7 @@ bool cli_print_headline(const struct ty_prediction *p, const struct cli_inputs *
     (simulated ? print_headline : print_bound)(p);
     print_memory_line(p);
     print_imbalance(p);
+    print_cost(p);
     return true;
 }
 

@@ -7,8 +7,7 @@
 #include <string.h>
 
 /* Named in the design and not built yet: refused by name rather than as a typing error. */
-static const char *const later_options[] = {"framework", "objective", "shard",
-                                            "resume",    "offload",   NULL};
+static const char *const later_options[] = {"framework", "shard", "resume", "offload", NULL};
 
 /* Edit distance of two short words, by the usual table kept one row at a time. */
 static uint32_t edit_distance(const char *a, const char *b)
@@ -89,11 +88,9 @@ static ty_status parse_set(struct cli_args *args, const char *text, struct ty_er
     static const struct {
         const char *prefix;
         enum ty_kind kind;
-    } kinds[] = {{"model.", TY_KIND_MODEL},
-                 {"cluster.", TY_KIND_CLUSTER},
-                 {"plan.", TY_KIND_PLAN},
-                 {"profile.", TY_KIND_PROFILE},
-                 {"gpu.", TY_KIND_GPU}};
+    } kinds[] = {{"model.", TY_KIND_MODEL}, {"cluster.", TY_KIND_CLUSTER},
+                 {"plan.", TY_KIND_PLAN},   {"profile.", TY_KIND_PROFILE},
+                 {"gpu.", TY_KIND_GPU},     {"price.", TY_KIND_PRICE}};
     const char *equals = strchr(text, '=');
     if (!equals || equals == text)
         return cli_refuse(error, "--set", "\"%s\" is not PATH=VALUE", text);
@@ -111,7 +108,8 @@ static ty_status parse_set(struct cli_args *args, const char *text, struct ty_er
         args->settings[args->n_settings - 1].origin = text;
         return status;
     }
-    return cli_refuse(error, "--set", "\"%.*s\" must begin with model., cluster., plan., profile.",
+    return cli_refuse(error, "--set",
+                      "\"%.*s\" must begin with model., cluster., plan., profile., price.",
                       (int)(equals - text), text);
 }
 

@@ -36,6 +36,10 @@ struct cli_args {
             *read_rate, *checkpoint, *mtbf, *repair, *explain, *at;
         bool lossy;
     } pool;
+    struct { /* prices, objectives, limits, failures */
+        const char *price, *objective, *pareto, *tokens, *deadline, *budget, *headroom, *min_mfu,
+            *mtbf, *repair, *restart, *save;
+    } goal;
     struct { /* of the command comm */
         const char *op, *sizes, *compare;
         uint32_t ranks;
@@ -127,8 +131,11 @@ struct cli_inputs {
     struct ty_cluster cluster;
     struct ty_profile profile;
     struct ty_plan plan;
-    struct ty_space space; /* sweep only: the knobs given as lists */
-    struct ty_options options;
+    struct ty_space space;     /* sweep only: the knobs given as lists */
+    struct ty_options options; /* its price points to the one below */
+    struct ty_price price;
+    struct ty_failures failures;
+    struct ty_goal goal; /* points to the two above: inputs must stay where they are */
 };
 
 ty_status cli_load_model(const struct cli_args *args, const char *name, struct ty_model *out,
@@ -142,6 +149,17 @@ ty_status cli_load_profile(const struct cli_args *args, const char *name,
                            struct ty_error *error);
 /* Plan file, then flags in the order given. */
 ty_status cli_load_plan(const struct cli_args *args, struct ty_plan *out, struct ty_error *error);
+/* Price list and --set price.*; leaves options.price NULL when neither is given. */
+ty_status cli_load_price(const struct cli_args *args, struct cli_inputs *out,
+                         struct ty_error *error);
+/* Objectives, limits and failures; after the price. */
+ty_status cli_load_goal(const struct cli_args *args, struct cli_inputs *out,
+                        struct ty_error *error);
+/* "90", "90 s", "30 min", "12 h", "60d", "8 weeks": seconds, from 0. */
+ty_status cli_time_parse(const char *text, const char *where, double *out, struct ty_error *error);
+/* "15T", "300B", "1e12", "4Mtok": tokens, above 0. */
+ty_status cli_tokens_parse(const char *text, const char *where, double *out,
+                           struct ty_error *error);
 /* All of the above, and the options; `lists`: knobs may be lists and fill `space`. */
 ty_status cli_load(const struct cli_args *args, bool lists, struct cli_inputs *out,
                    struct ty_error *error);

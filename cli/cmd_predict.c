@@ -9,7 +9,8 @@ static ty_status store_prediction(const struct cli_args *args, const struct cli_
 {
     ty_store *store = NULL;
     int64_t study_id = 0;
-    struct ty_study study = {"predict", &inputs->model, &inputs->cluster, &inputs->profile};
+    struct ty_study study = {"predict", &inputs->model, &inputs->cluster, &inputs->profile,
+                             inputs->options.price};
     ty_status status = ty_store_open(args->db, false, &store, error);
     if (status == TY_OK)
         status = ty_store_begin(store, &study, &study_id, error);

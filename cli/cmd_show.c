@@ -189,6 +189,19 @@ static int show_profile(const struct cli_args *args, const char *name, struct ty
     return print_spec(TY_KIND_PROFILE, &profile, args->json);
 }
 
+static int show_price(struct cli_args *args, const char *name, struct ty_error *error)
+{
+    struct cli_inputs inputs = {0};
+    args->goal.price = name;
+    if (!name) {
+        cli_warn("show price: name a price list, such as examples/price-rent.json");
+        return CLI_BAD_INPUT;
+    }
+    if (cli_load_price(args, &inputs, error) != TY_OK)
+        return cli_fail(error);
+    return print_spec(TY_KIND_PRICE, &inputs.price, args->json);
+}
+
 int cmd_show(struct cli_args *args)
 {
     struct ty_error error = {0};
@@ -212,10 +225,13 @@ int cmd_show(struct cli_args *args)
     } else if (strcmp(what, "profile") == 0) {
         used = 1u << TY_KIND_PROFILE | 1u << TY_KIND_CLUSTER;
         status = show_profile(args, name, &error);
+    } else if (strcmp(what, "price") == 0) {
+        used = 1u << TY_KIND_PRICE;
+        status = show_price(args, name, &error);
     } else if (strcmp(what, "run") == 0) {
         status = cli_show_run(args, name, &error);
     } else {
-        cli_warn("show: \"%s\" is not one of model, cluster, gpu, plan, profile, run", what);
+        cli_warn("show: \"%s\" is not one of model, cluster, gpu, plan, profile, price, run", what);
         return CLI_BAD_INPUT;
     }
     if (status == CLI_OK)

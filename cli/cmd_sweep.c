@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * `trainyard sweep`: every legal plan, ranked within each GPU count. */
 #include "cli/cli.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define TOP_OF_ONE     10 /* plans shown when one GPU count is swept */
 #define TOP_OF_SEVERAL 3
+
+static const double CERTAIN = 0.9; /* from here on, two plans can be told apart */
 
 struct sweep {
     const struct cli_args *args;
@@ -46,7 +49,8 @@ static ty_status open_study(struct sweep *sweep)
 {
     char *command = command_line(sweep->args);
     struct ty_study study = {command ? command : "sweep", &sweep->inputs.model,
-                             &sweep->inputs.cluster, &sweep->inputs.profile};
+                             &sweep->inputs.cluster, &sweep->inputs.profile,
+                             sweep->inputs.options.price};
     ty_status status = ty_store_open(sweep->args->db, false, &sweep->store, &sweep->error);
     if (status == TY_OK)
         status = ty_store_begin(sweep->store, &study, &sweep->study_id, &sweep->error);
@@ -84,6 +88,22 @@ static ty_status finish_study(struct sweep *sweep)
     return status == TY_OK ? ty_store_flush(sweep->store, &sweep->error) : status;
 }
 
+/* Half width in ln(time) of the 80 % interval of the first plan. */
+static ty_status half_interval(const struct sweep *sweep, double *out)
+{
+    ty_predictor *predictor = NULL;
+    struct ty_prediction first;
+    ty_status status = ty_predictor_create(&sweep->inputs.model, &sweep->inputs.cluster,
+                                           &sweep->inputs.profile, NULL, &predictor, NULL);
+    if (status == TY_OK)
+        status = ty_predictor_run(predictor, &sweep->result.best[0].plan, &sweep->inputs.options,
+                                  &first, NULL);
+    if (status == TY_OK)
+        *out = log(first.interval_80[1] / first.step_time_s);
+    ty_predictor_destroy(predictor);
+    return status;
+}
+
 /* ---- text --------------------------------------------------------------------------------- */
 
 static const char *name_of(const char *path, const struct ty_plan *plan, char *out, size_t bytes)
@@ -97,18 +117,39 @@ static const char *name_of(const char *path, const struct ty_plan *plan, char *o
     return out;
 }
 
-static void print_header(void)
+/* Money, energy and days where prices or a run are given. */
+static void print_goal_header(const struct ty_goal *goal)
 {
-    printf("%6s %3s %3s %3s %3s %3s %3s %5s %4s %6s  %-9s %-6s %-6s %9s %9s %9s %6s %10s\n", "gpus",
-           "tp", "pp", "vpp", "cp", "ep", "etp", "dp", "mbs", "gbs", "recompute", "shard", "prec",
-           "step", "tok/s", "tok/s/GPU", "MFU", "memory");
+    if (goal->price)
+        printf(" %9.9s/Mtok %9s", goal->price->currency, "J/tok");
+    if (goal->tokens > 0.0)
+        printf(" %9s", "days");
+    printf("\n");
 }
 
-static void print_score(const struct ty_score *score)
+static void print_goal_figures(const struct ty_goal *goal, const struct ty_score *score)
+{
+    if (goal->price)
+        printf(" %14.4f %9.4f", 1e6 * ty_objective_value(TY_OBJECTIVE_COST_PER_TOKEN, goal, score),
+               ty_objective_value(TY_OBJECTIVE_ENERGY_PER_TOKEN, goal, score));
+    if (goal->tokens > 0.0)
+        printf(" %9.2f", ty_objective_value(TY_OBJECTIVE_TIME_TO_TOKENS, goal, score) / 86400.0);
+    printf("\n");
+}
+
+static void print_header(const struct ty_goal *goal)
+{
+    printf("%6s %3s %3s %3s %3s %3s %3s %5s %4s %6s  %-9s %-6s %-6s %9s %9s %9s %6s %10s", "gpus",
+           "tp", "pp", "vpp", "cp", "ep", "etp", "dp", "mbs", "gbs", "recompute", "shard", "prec",
+           "step", "tok/s", "tok/s/GPU", "MFU", "memory");
+    print_goal_header(goal);
+}
+
+static void print_score(const struct ty_goal *goal, const struct ty_score *score)
 {
     const struct ty_plan *plan = &score->plan;
     char recompute[32], sharding[32], precision[32], step[32], tokens[32], each[32], memory[32];
-    printf("%6u %3u %3u %3u %3u %3u %3u %5u %4u %6u  %-9s %-6s %-6s %9s %9s %9s %5.1f%% %10s\n",
+    printf("%6u %3u %3u %3u %3u %3u %3u %5u %4u %6u  %-9s %-6s %-6s %9s %9s %9s %5.1f%% %10s",
            plan->n_gpus, plan->tp, plan->pp, plan->vpp, plan->cp, plan->ep, plan->etp, plan->dp,
            plan->mbs, plan->gbs, name_of("recompute", plan, recompute, sizeof recompute),
            name_of("sharding", plan, sharding, sizeof sharding),
@@ -117,11 +158,13 @@ static void print_score(const struct ty_score *score)
            cli_count_text(score->tokens_per_s, tokens, sizeof tokens),
            cli_count_text(score->tokens_per_s_per_gpu, each, sizeof each), 100.0 * score->mfu,
            cli_bytes_text(score->peak_bytes, memory, sizeof memory));
+    print_goal_figures(goal, score);
 }
 
 static void print_rejections(const struct ty_search_result *result)
 {
     char count[40];
+    const char *title = "";
     printf("%s plans enumerated, ",
            cli_count_text((double)result->n_enumerated, count, sizeof count));
     printf("%s legal and fitting, ",
@@ -129,10 +172,15 @@ static void print_rejections(const struct ty_search_result *result)
     printf("%s simulated%s; rejected before any time was computed:\n",
            cli_count_text((double)result->n_evaluated, count, sizeof count),
            result->n_evaluated < result->n_bounded ? " (the rest cannot be listed)" : "");
-    for (enum ty_reject reason = 0; reason < TY_N_REJECTS; reason++)
-        if (result->rejected[reason])
-            printf("  %-28s %14s\n", ty_reject_name(reason),
-                   cli_count_text((double)result->rejected[reason], count, sizeof count));
+    for (enum ty_reject reason = 0; reason < TY_N_REJECTS; reason++) {
+        if (reason == TY_REJECT_DEADLINE)
+            title = "beyond the limits, by their bound or their simulation:\n";
+        if (!result->rejected[reason])
+            continue;
+        printf("%s  %-28s %14s\n", title, ty_reject_name(reason),
+               cli_count_text((double)result->rejected[reason], count, sizeof count));
+        title = "";
+    }
 }
 
 /* GPU counts that were asked for and have no feasible plan. */
@@ -176,34 +224,79 @@ static void print_nearest(const struct ty_search_result *result)
                "--recompute make room\n");
 }
 
+/* "by tokens/s/GPU (best of each tp, pp, cp, ep)" */
+static void print_order(const struct sweep *sweep)
+{
+    const struct ty_goal *goal = &sweep->inputs.goal;
+    const bool by_speed =
+        goal->n_objectives == 0 || goal->objective[0] == TY_OBJECTIVE_TOKENS_PER_S_PER_GPU;
+    printf("by %s%s\n", by_speed ? "tokens/s/GPU" : ty_objective_name(goal->objective[0]),
+           sweep->search.all ? "" : " (best of each tp, pp, cp, ep)");
+    print_header(goal);
+}
+
+/* Predictions are off by some percent: which plans may well be better than the first? */
+static void print_doubt(const struct sweep *sweep)
+{
+    const struct ty_search_result *result = &sweep->result;
+    double half_80 = (double)NAN;
+    uint32_t n_close = 0;
+    if (result->n_best < 2 || half_interval(sweep, &half_80) != TY_OK || !(half_80 > 0.0))
+        return;
+    for (uint32_t i = 1; i < result->n_best; i++)
+        n_close += ty_probability_better(&sweep->inputs.goal, &result->best[0], &result->best[i],
+                                         half_80) < CERTAIN;
+    printf("\n%u of the %u others cannot be told from the first: it is better with less than %.0f "
+           "%%\n",
+           n_close, result->n_best - 1, 100.0 * CERTAIN);
+}
+
+static void print_list(const struct sweep *sweep)
+{
+    for (uint32_t i = 0; i < sweep->result.n_best; i++)
+        print_score(&sweep->inputs.goal, &sweep->result.best[i]);
+}
+
 static void print_overall(const struct sweep *sweep)
 {
-    printf("\nall GPU counts, by tokens/s/GPU%s\n",
-           sweep->search.all ? "" : " (best of each tp, pp, cp, ep)");
-    print_header();
-    for (uint32_t i = 0; i < sweep->result.n_best; i++)
-        print_score(&sweep->result.best[i]);
+    printf("\nall GPU counts, ");
+    print_order(sweep);
+    print_list(sweep);
+    print_doubt(sweep);
+}
+
+static void print_set(const struct sweep *sweep)
+{
+    const struct ty_goal *goal = &sweep->inputs.goal;
+    printf("\nno plan beats one of these in");
+    for (uint32_t i = 0; i < goal->n_objectives; i++)
+        printf("%s %s", i ? "," : "", ty_objective_name(goal->objective[i]));
+    printf(" at once\n");
+    print_header(goal);
+    print_list(sweep);
 }
 
 static void print_by_count(const struct sweep *sweep)
 {
     const struct ty_search_result *result = &sweep->result;
+    const struct ty_goal *goal = &sweep->inputs.goal;
     const struct ty_values *counts = &sweep->inputs.space.n_gpus;
     if (counts->n > 1 && result->n_best) {
         printf("\nbest plan of each GPU count\n");
-        print_header();
+        print_header(goal);
         for (uint32_t i = 0; i < result->n_best; i++)
             if (starts_count(result, i))
-                print_score(&result->best[i]);
+                print_score(goal, &result->best[i]);
     }
     for (uint32_t i = 0; i < result->n_best; i++) {
         if (starts_count(result, i)) {
-            printf("\n%u GPUs, by tokens/s/GPU%s\n", result->best[i].plan.n_gpus,
-                   sweep->search.all ? "" : " (best of each tp, pp, cp, ep)");
-            print_header();
+            printf("\n%u GPUs, ", result->best[i].plan.n_gpus);
+            print_order(sweep);
         }
-        print_score(&result->best[i]);
+        print_score(goal, &result->best[i]);
     }
+    if (counts->n <= 1)
+        print_doubt(sweep);
     print_empty_counts(result, counts);
 }
 
@@ -211,7 +304,9 @@ static void print_result(const struct sweep *sweep)
 {
     printf("%s on %s\n\n", sweep->inputs.model.name, sweep->inputs.cluster.name);
     print_rejections(&sweep->result);
-    if (sweep->search.overall && sweep->result.n_best)
+    if (sweep->inputs.goal.n_objectives > 1 && sweep->result.n_best)
+        print_set(sweep);
+    else if (sweep->search.overall && sweep->result.n_best)
         print_overall(sweep);
     else
         print_by_count(sweep);
@@ -250,6 +345,7 @@ static void prepare(struct sweep *sweep)
                                        .n_threads = args->jobs,
                                        .top = args->top ? args->top : top,
                                        .all = args->all,
+                                       .goal = &inputs->goal,
                                        .overall = args->overall,
                                        .allow_tight = args->tight,
                                        .exhaustive = args->exhaustive || args->db,

@@ -22,7 +22,9 @@ const struct cli_command cli_commands[] = {
      "knob; a list (1,2,4,8) or a range (1..8, or 1..8*2 for doublings) limits it. etp, gbs, "
      "precision and sharding are searched only when given as lists. --gpus 64..1024 means the "
      "multiples of a node or NVLink domain.\n"
-     "Plans are ranked by tokens/s/GPU within each GPU count."},
+     "Plans are ranked by tokens/s/GPU within each GPU count, or by --objective; ties go to fewer "
+     "GPUs, then to the order of enumeration. --deadline, --budget, --headroom and --min-mfu are "
+     "limits. --price adds money, --mtbf counts useful work only (docs/sizing.md)."},
     {"whatif", "--model M --cluster C --set PATH=VALUES [plan flags]",
      "what other hardware or settings would change", CLI_WHATIF, 0, cmd_whatif,
      "Crosses every --set that is a list (200,400 Gb/s), a range of doublings (100..800 Gb/s), of "
@@ -78,7 +80,7 @@ const struct cli_command cli_commands[] = {
      "--gpus alone is a counting cluster: any free GPU serves any job; several counts show what "
      "more GPUs would bring. With --cluster, its nodes "
      "and leaf switches are used; --gpus limits them."},
-    {"show", "model|cluster|gpu|plan|profile|run [NAME|FILE]",
+    {"show", "model|cluster|gpu|plan|profile|price|run [NAME|FILE]",
      "an input as trainyard understands it", CLI_SHOW, 2, cmd_show,
      "Prints every field with its unit; with --json, a file that trainyard reads back. show model "
      "adds exact parameter counts and the flop per token under each convention.\n"
@@ -192,6 +194,29 @@ const struct cli_option cli_options[] = {
      "simulate every plan that fits, not only those that could be listed; --db implies it"},
     {"overall", 0, CLI_SWITCH, TO(overall), NULL, CLI_SWEEP,
      "one list over all GPU counts instead of one for each"},
+    {"price", 0, CLI_TEXT, TO(goal.price), "FILE", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF,
+     "price list (docs/formats.md, \"Price\"): money and energy beside the speed"},
+    {"objective", 0, CLI_TEXT, TO(goal.objective), "NAME", CLI_SWEEP | CLI_WHATIF,
+     "what plans are ranked by: tokens_per_s_per_gpu (default), tokens_per_s, cost_per_token, "
+     "energy_per_token, time_to_tokens, gpus"},
+    {"pareto", 0, CLI_TEXT, TO(goal.pareto), "NAME,NAME[,NAME]", CLI_SWEEP,
+     "plans that no other beats in all of these objectives, over all GPU counts"},
+    {"tokens", 0, CLI_TEXT, TO(goal.tokens), "N", CLI_SWEEP | CLI_WHATIF,
+     "tokens of the run, such as 15T; for time_to_tokens, --deadline, --budget"},
+    {"deadline", 0, CLI_TEXT, TO(goal.deadline), "TIME", CLI_SWEEP | CLI_WHATIF,
+     "only plans that train the tokens in this time, such as 60d"},
+    {"budget", 0, CLI_TEXT, TO(goal.budget), "MONEY", CLI_SWEEP | CLI_WHATIF,
+     "only plans that train them for this money, in the currency of --price"},
+    {"headroom", 0, CLI_TEXT, TO(goal.headroom), "SIZE", CLI_SWEEP | CLI_WHATIF,
+     "only plans that leave this much memory free, such as 4GiB"},
+    {"min-mfu", 0, CLI_TEXT, TO(goal.min_mfu), "RATIO", CLI_SWEEP | CLI_WHATIF,
+     "only plans with this MFU or more, such as 40%"},
+    {"mtbf", 0, CLI_TEXT, TO(goal.mtbf), "TIME", CLI_SWEEP | CLI_WHATIF,
+     "mean time between failures of a node, such as 6000h: time and money count useful work"},
+    {"save", 0, CLI_TEXT, TO(goal.save), "TIME", CLI_SWEEP | CLI_WHATIF,
+     "... how long a checkpoint stops training; default: 30 s"},
+    {"restart", 0, CLI_TEXT, TO(goal.restart), "TIME", CLI_SWEEP | CLI_WHATIF,
+     "... from a failure to training again; default: 300 s"},
     {"keep-plan", 0, CLI_SWITCH, TO(keep_plan), NULL, CLI_WHATIF,
      "keep the best plan of the base instead of searching at every point"},
     {"tight", 0, CLI_SWITCH, TO(tight), NULL, CLI_SWEEP | CLI_WHATIF,

@@ -81,6 +81,22 @@ ty_status cli_load_profile(const struct cli_args *args, const char *name,
     return status == TY_OK ? apply_settings(args, TY_KIND_PROFILE, out, error) : status;
 }
 
+ty_status cli_load_price(const struct cli_args *args, struct cli_inputs *out,
+                         struct ty_error *error)
+{
+    bool given = args->goal.price != NULL;
+    for (uint32_t i = 0; i < args->n_settings && !given; i++)
+        given = args->settings[i].kind == TY_KIND_PRICE;
+    ty_init(TY_KIND_PRICE, &out->price);
+    if (!given)
+        return TY_OK;
+    out->options.price = &out->price;
+    ty_status status = TY_OK;
+    if (args->goal.price)
+        status = input_status(ty_price_load(args->goal.price, &out->price, error), error);
+    return status == TY_OK ? apply_settings(args, TY_KIND_PRICE, &out->price, error) : status;
+}
+
 static ty_status load_plan_file(const struct cli_args *args, struct ty_plan *out,
                                 struct ty_error *error)
 {
@@ -278,13 +294,17 @@ ty_status cli_load(const struct cli_args *args, bool lists, struct cli_inputs *o
         status = load_plan_file(args, &out->plan, error);
     if (status == TY_OK)
         status = apply_plan(args, lists, out, error);
+    if (status == TY_OK)
+        status = cli_load_price(args, out, error);
+    if (status == TY_OK)
+        status = cli_load_goal(args, out, error);
     out->space.fixed = out->plan;
     return status;
 }
 
 void cli_warn_unused(const struct cli_args *args, uint32_t used)
 {
-    static const char *const names[] = {"gpu", "cluster", "model", "plan", "profile"};
+    static const char *const names[] = {"gpu", "cluster", "model", "plan", "profile", "price"};
     if (args->quiet)
         return;
     for (uint32_t i = 0; i < args->n_settings; i++)
@@ -294,11 +314,10 @@ void cli_warn_unused(const struct cli_args *args, uint32_t used)
     const struct {
         const char *value, *name;
         enum ty_kind kind;
-    } files[] = {{args->model, "--model", TY_KIND_MODEL},
-                 {args->cluster, "--cluster", TY_KIND_CLUSTER},
-                 {args->plan, "--plan", TY_KIND_PLAN},
-                 {args->profile, "--profile", TY_KIND_PROFILE},
-                 {args->stack, "--stack", TY_KIND_PROFILE}};
+    } files[] = {
+        {args->model, "--model", TY_KIND_MODEL},      {args->cluster, "--cluster", TY_KIND_CLUSTER},
+        {args->plan, "--plan", TY_KIND_PLAN},         {args->profile, "--profile", TY_KIND_PROFILE},
+        {args->goal.price, "--price", TY_KIND_PRICE}, {args->stack, "--stack", TY_KIND_PROFILE}};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (files[i].value && !(used & 1u << files[i].kind))
             cli_warn("unused: %s (nothing here depends on a %s)", files[i].name,

@@ -85,7 +85,14 @@ struct ty_allocator {
  * Every input struct is described by a table: the JSON readers, --set PATH=VALUE, command-line
  * flags, the database columns and the manual are all derived from it. */
 
-enum ty_kind { TY_KIND_GPU, TY_KIND_CLUSTER, TY_KIND_MODEL, TY_KIND_PLAN, TY_KIND_PROFILE };
+enum ty_kind {
+    TY_KIND_GPU,
+    TY_KIND_CLUSTER,
+    TY_KIND_MODEL,
+    TY_KIND_PLAN,
+    TY_KIND_PROFILE,
+    TY_KIND_PRICE /* trainyard_cost.h */
+};
 
 enum ty_field_type {
     TY_FIELD_DOUBLE, /* double            default NAN */
@@ -548,6 +555,19 @@ struct ty_group {
     char link[24];             /* "nvlink", "xgmi", "pcie", "nic", "spine", "none" */
 };
 
+struct ty_price; /* trainyard_cost.h, as are goals */
+struct ty_goal;
+/* What a step costs; trainyard_cost.h says how. NAN where no price was given. */
+struct ty_outlay {
+    const struct ty_price *price; /* the caller's list; NULL: none */
+    uint32_t gpus_paid;
+    double busy_s;                  /* of a step, kernels computing, mean over GPUs */
+    double power_w;                 /* of the whole job, PUE included */
+    double money_per_gpu_hour;      /* of a GPU paid for, without electricity */
+    double energy_j, money, co2_kg; /* of a step */
+    double energy_j_per_token, money_per_token;
+};
+
 struct ty_options {
     enum ty_rung rung;   /* default: simulate */
     enum ty_flops flops; /* default: megatron */
@@ -557,9 +577,10 @@ struct ty_options {
     uint64_t seed;
     /* Limits on one simulation. Beyond one: TY_ERR_LIMIT, and ty_predictor_trace gives what had
      * run by then. */
-    uint64_t max_events; /* 0 = 200,000,000 */
-    uint64_t max_bytes;  /* memory the predictor holds; 0 = no limit */
-    double max_time_s;   /* simulated time; 0 = no limit */
+    uint64_t max_events;          /* 0 = 200,000,000 */
+    uint64_t max_bytes;           /* memory the predictor holds; 0 = no limit */
+    double max_time_s;            /* simulated time; 0 = no limit */
+    const struct ty_price *price; /* for the outlay; NULL: energy alone */
 };
 
 struct ty_prediction {
@@ -587,6 +608,7 @@ struct ty_prediction {
     const struct ty_violation *violations; /* [n_violations] */
     const struct ty_note *notes;           /* [n_notes], largest effect first */
     struct ty_plan plan;                   /* resolved: every default and derived value */
+    struct ty_outlay outlay;               /* NAN throughout without a step time */
     uint64_t n_events;                     /* of the simulation */
 };
 
@@ -676,7 +698,11 @@ struct ty_space {
     X(MEMORY_STATES, "memory_states")                                                              \
     X(MEMORY_ACTIVATIONS, "memory_activations")                                                    \
     X(MEMORY_LOGITS, "memory_logits")                                                              \
-    X(MEMORY_TIGHT, "memory_tight")
+    X(MEMORY_TIGHT, "memory_tight")                                                                \
+    X(HEADROOM, "headroom_below_limit")                                                            \
+    X(DEADLINE, "deadline")                                                                        \
+    X(BUDGET, "budget")                                                                            \
+    X(MFU, "mfu_below_limit")
 
 enum ty_reject {
 #define X(id, name) TY_REJECT_##id,
@@ -692,6 +718,8 @@ struct ty_score {
     struct ty_plan plan;
     double step_time_s, tokens_per_s, tokens_per_s_per_gpu, mfu, peak_bytes, headroom_bytes;
     double breakdown_s[TY_N_PARTS];
+    struct ty_outlay outlay; /* by the price of the goal */
+    double useful_ratio;     /* of the time, after failures; 1 without */
 };
 
 /* Called by one thread at a time. return false to cancel. `score` is NULL for pure progress. */
@@ -709,6 +737,7 @@ struct ty_search {
     bool exhaustive;    /* simulate every plan that fits, not only those that could be listed */
     bool overall;       /* one list over all GPU counts instead of one for each */
     bool all;           /* keep near-duplicates: not only the best of each (tp, pp, cp, ep) */
+    const struct ty_goal *goal; /* NULL: tokens/s/GPU */
     ty_search_fn *progress;
     void *user;
 };
@@ -725,18 +754,20 @@ struct ty_near_miss {
 
 struct ty_search_result {
     uint64_t n_enumerated, n_bounded, n_evaluated; /* bounded: legal and fitting */
-    uint64_t rejected[TY_N_REJECTS];
+    uint64_t rejected[TY_N_REJECTS]; /* from DEADLINE on: of those bounded, by their bound or after
+                                        their simulation */
     uint32_t n_nearest; /* when nothing fits: the plans that miss least memory, least first */
     struct ty_near_miss nearest[TY_MAX_NEAREST];
     uint32_t n_best;
-    struct ty_score *best; /* [n_best], by GPU count, then best first */
+    struct ty_score *best; /* [n_best], by GPU count, then best first; a Pareto set by its first
+                              objective, best first, then id */
 };
 
 /* Enumerates every plan of the space, screens by legality and memory before any time is computed,
  * bounds the survivors and simulates them best bound first until none of the rest can be among the
- * `top`; ranks by tokens/s/GPU (ties: lower plan_id). The list is exactly that of simulating every
- * survivor, and the same at any number of threads. `progress` gets each simulated plan; done counts
- * those settled, simulated or left out by their bound. Free with ty_search_free.
+ * `top`; ranks by the goal (ties: lower plan_id, so fewer GPUs first). The list is exactly that of
+ * simulating every survivor, and the same at any number of threads. `progress` gets each simulated
+ * plan; done counts those settled, simulated or left out by their bound. Free with ty_search_free.
  * returns TY_OK, TY_ERR_INFEASIBLE (result is valid and says why), TY_ERR_RANGE, TY_ERR_NOMEM,
  * TY_ERR_CANCELLED. */
 TY_API TY_MUST_CHECK ty_status ty_search_run(const struct ty_search *search,

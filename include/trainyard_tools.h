@@ -8,6 +8,7 @@
 #define TRAINYARD_TOOLS_H
 
 #include "trainyard.h"
+#include "trainyard_cost.h"
 #include "trainyard_explain.h"
 #include "trainyard_pool.h"
 
@@ -32,6 +33,9 @@ TY_API TY_MUST_CHECK ty_status ty_gpu_load(const char *name_or_path, struct ty_g
                                            struct ty_error *error);
 TY_API TY_MUST_CHECK ty_status ty_plan_load(const char *path, struct ty_plan *out,
                                             struct ty_error *error);
+/* Prices: a file; date and currency must be in it. */
+TY_API TY_MUST_CHECK ty_status ty_price_load(const char *path, struct ty_price *out,
+                                             struct ty_error *error);
 /* Profile: name_or_path NULL or "preset" layers the built-in constants of the cluster's GPU arch,
  * then of the fabric and of the stack (NULL = "generic"; "STACK@RELEASE" adds its release). */
 TY_API TY_MUST_CHECK ty_status ty_profile_load(const char *name_or_path, const char *stack,
@@ -83,6 +87,7 @@ struct ty_study {
     const struct ty_model *model;
     const struct ty_cluster *cluster;
     const struct ty_profile *profile;
+    const struct ty_price *price; /* NULL: none */
 };
 /* Starts a study: its inputs with their content hash, versions. */
 TY_API TY_MUST_CHECK ty_status ty_store_begin(ty_store *store, const struct ty_study *study,
@@ -98,6 +103,18 @@ TY_API TY_MUST_CHECK ty_status ty_store_add_prediction(ty_store *store, int64_t 
 TY_API TY_MUST_CHECK ty_status ty_store_add_rejections(ty_store *store, int64_t study_id,
                                                        const uint64_t rejected[TY_N_REJECTS],
                                                        struct ty_error *error);
+/* One axis of a what-if. The points of the crossing are scores whose plan_id is
+ * sum(place on axis x stride). */
+struct ty_axis {
+    const char *path;
+    uint32_t n;
+    uint64_t stride;
+    const char *const *text; /* [n] */
+    const double *number;    /* [n]; NAN for names */
+};
+TY_API TY_MUST_CHECK ty_status ty_store_add_axes(ty_store *store, int64_t study_id,
+                                                 const struct ty_axis *axes, uint32_t n_axes,
+                                                 struct ty_error *error);
 TY_API TY_MUST_CHECK ty_status ty_store_flush(ty_store *store, struct ty_error *error);
 
 /* ---- report ------------------------------------------------------------------------------- */

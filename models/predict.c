@@ -4,6 +4,7 @@
  * order - resolve, legality, memory, bound, simulation - and stops where the answer is known.
  */
 #include "models/predict.h"
+#include "models/cost.h"
 #include "models/effects.h"
 #include "sim/error.h"
 
@@ -70,6 +71,7 @@ static void clear_answer(struct ty_prediction *answer, const struct ty_plan *res
     answer->interval_90[0] = answer->interval_90[1] = (double)NAN;
     for (int part = 0; part < TY_N_PARTS; part++)
         answer->breakdown_s[part] = (double)NAN;
+    cost_unknown(&answer->outlay);
 }
 
 /* The groups of the plan, each with the slowest link it crosses. */
@@ -189,6 +191,11 @@ static ty_status simulate(ty_predictor *predictor, const struct ty_plan *asked,
                                           options, &result, error);
     if (status != TY_OK)
         return status;
+    struct cost_model cost;
+    status = cost_model_init(&predictor->setting.cluster, options->price, &cost, error);
+    if (status != TY_OK)
+        return status;
+    cost_of(&cost, &answer->plan, result.time_s, result.busy_s, &answer->outlay);
     report_step(&predictor->setting, &result, answer);
     report_intervals(&predictor->setting, answer);
     if (!options->effects)

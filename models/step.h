@@ -13,6 +13,7 @@ struct step_result {
     double time_s;
     double breakdown_s[TY_N_PARTS]; /* timeline of the busiest stage; adds up to time_s */
     double bubble_ratio;
+    double busy_s; /* kernels computing, undisturbed, mean over stages; never above time_s */
     double flop_hw_per_gpu; /* executed in the step, mean over stages */
     uint32_t busiest_stage;
     uint64_t n_events;
@@ -30,6 +31,8 @@ ty_status step_bound(struct step *step, const struct setting *setting, const str
 /* The graph of a step, not run: task ids, and what each task takes undisturbed. */
 ty_status step_lay(struct step *step, const struct setting *setting, const struct ty_plan *plan,
                    const struct slot *slots, struct ty_error *error);
+/* busy_s of the plan that was bounded last, as its simulation gives it, to the bit. */
+double step_busy_s(const struct step *step);
 /* Discrete-event simulation (rung 3). */
 ty_status step_simulate(struct step *step, const struct setting *setting,
                         const struct ty_plan *plan, const struct slot *slots,

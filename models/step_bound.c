@@ -24,6 +24,30 @@ static double pass_s(const struct step *step, uint32_t slot, enum pass_kind kind
     return sum_s * step->jitter;
 }
 
+/* Kernels of one record that compute: what the host, other ranks or a link hold up is waiting. */
+static double compute_s(const struct record *record)
+{
+    return record->part_s[TY_PART_GEMM] + record->part_s[TY_PART_ATTENTION] +
+           record->part_s[TY_PART_MEMORY_BOUND];
+}
+
+double step_busy_s(const struct step *step)
+{
+    double passes_s = 0.0, optimizers_s = 0.0;
+    for (uint32_t slot = 0; slot < step->n_slots; slot++)
+        for (uint32_t i = 0; i < step_n_units(&step->slots[slot]); i++) {
+            const struct unit unit = step_unit(step, slot, i);
+            passes_s += compute_s(step_record(step, &unit, PASS_FORWARD)) +
+                        compute_s(step_record(step, &unit, PASS_BACKWARD));
+        }
+    for (uint32_t stage = 0; stage < step->n_stages; stage++) {
+        struct held held;
+        step_held_stage(step, stage, &held);
+        optimizers_s += step_optimizer_s(step, &held);
+    }
+    return (step->n_micro * passes_s * step->jitter + optimizers_s) / step->n_stages;
+}
+
 ty_status step_bound(struct step *step, const struct setting *setting, const struct ty_plan *plan,
                      const struct slot *slots, double *bound_s)
 {

@@ -126,6 +126,7 @@ void step_breakdown(const struct step *step, struct step_result *out)
     }
     *out = (struct step_result){.time_s = engine_makespan_s(engine),
                                 .flop_hw_per_gpu = flop_hw(step),
+                                .busy_s = step_busy_s(step),
                                 .busiest_stage = busiest,
                                 .n_events = engine_n_events(engine)};
     parts_add_wait(&parts, &view, engine_last(engine), end_s, out->time_s);

@@ -182,6 +182,24 @@ static void write_speed(struct json_writer *json, const struct ty_prediction *p)
     write_interval(json, "interval_90", p->interval_90, unknown);
 }
 
+/* Money is null without a price list. */
+static void write_cost(struct json_writer *json, const struct ty_outlay *outlay)
+{
+    const struct ty_price *price = outlay->price;
+    json_object(json, "cost");
+    json_text(json, "currency", price && price->currency[0] ? price->currency : NULL);
+    json_text(json, "price_date", price && price->date[0] ? price->date : NULL);
+    json_count(json, "gpus_paid", outlay->gpus_paid);
+    json_number(json, "money_per_gpu_hour", outlay->money_per_gpu_hour);
+    json_number(json, "money_per_step", outlay->money);
+    json_number(json, "money_per_mtoken", 1e6 * outlay->money_per_token);
+    json_number(json, "power_w", outlay->power_w);
+    json_number(json, "energy_j_per_step", outlay->energy_j);
+    json_number(json, "energy_j_per_token", outlay->energy_j_per_token);
+    json_number(json, "co2_kg_per_step", outlay->co2_kg);
+    json_close(json);
+}
+
 void json_prediction(struct json_writer *json, const struct ty_prediction *p,
                      const struct ty_profile *profile)
 {
@@ -193,6 +211,7 @@ void json_prediction(struct json_writer *json, const struct ty_prediction *p,
     json_text(json, "largest_component", judged ? ty_mem_name(p->largest_component) : NULL);
     write_speed(json, p);
     write_origins(json, p);
+    write_cost(json, &p->outlay);
     write_memory(json, p);
     write_groups(json, p);
     json_text(json, "profile", profile->name);
@@ -214,6 +233,18 @@ char *ty_prediction_json(const struct ty_prediction *prediction, const struct ty
     return json_finish(&json);
 }
 
+/* What the search looked for, and each plan's figures under it. */
+static void write_objectives(struct json_writer *json, const struct ty_goal *goal,
+                             const struct ty_score *score)
+{
+    json_object(json, "objectives");
+    for (uint32_t i = 0; goal && i < goal->n_objectives; i++)
+        json_number(json, ty_objective_name(goal->objective[i]),
+                    ty_objective_value(goal->objective[i], goal, score));
+    json_close(json);
+    json_number(json, "useful_ratio", score->useful_ratio);
+}
+
 /* The best plans, each predicted once more for what a score does not hold. */
 static ty_status write_plans(struct json_writer *json, const struct ty_search_result *result,
                              const struct ty_search *search)
@@ -221,6 +252,7 @@ static ty_status write_plans(struct json_writer *json, const struct ty_search_re
     ty_predictor *predictor;
     struct ty_options options = search->options;
     options.effects = false;
+    options.price = search->goal ? search->goal->price : options.price;
     ty_status status = ty_predictor_create(search->model, search->cluster, search->profile, NULL,
                                            &predictor, NULL);
     if (status != TY_OK)
@@ -233,6 +265,11 @@ static ty_status write_plans(struct json_writer *json, const struct ty_search_re
             break;
         json_object(json, NULL);
         json_plan(json, "plan", &prediction.plan);
+        write_objectives(json, search->goal, &result->best[i]);
+        const double half_80 = log(prediction.interval_80[1] / prediction.step_time_s);
+        json_number(
+            json, "p_first_is_better",
+            ty_probability_better(search->goal, &result->best[0], &result->best[i], half_80));
         json_prediction(json, &prediction, search->profile);
         json_close(json);
     }

@@ -213,6 +213,10 @@ static ty_status add_input(ty_store *store, int64_t study_id, enum ty_kind kind,
         kind_name = "cluster";
         name = ((const struct ty_cluster *)value)->name;
         break;
+    case TY_KIND_PRICE:
+        kind_name = "price";
+        name = ((const struct ty_price *)value)->name;
+        break;
     default:
         kind_name = "profile";
         name = ((const struct ty_profile *)value)->name;
@@ -257,6 +261,8 @@ static ty_status add_study(ty_store *store, const struct ty_study *study, int64_
         status = add_input(store, *study_id, TY_KIND_CLUSTER, study->cluster, error);
     if (status == TY_OK && study->profile)
         status = add_input(store, *study_id, TY_KIND_PROFILE, study->profile, error);
+    if (status == TY_OK && study->price)
+        status = add_input(store, *study_id, TY_KIND_PRICE, study->price, error);
     return status;
 }
 

@@ -41,6 +41,11 @@ static const char *const after_plan[] = {
     "bubble_ratio REAL",
     "interval_80_low_s REAL",
     "interval_80_high_s REAL",
+    "gpus_paid INTEGER",
+    "power_w REAL",
+    "energy_j_per_token REAL",
+    "money_per_token REAL",
+    "useful_ratio REAL",
 };
 
 static const char tables[] =
@@ -72,12 +77,18 @@ static const char tables[] =
     "  PRIMARY KEY(prediction_id, place)) WITHOUT ROWID;"
     "CREATE TABLE rejection("
     "  study_id INTEGER NOT NULL REFERENCES study ON DELETE CASCADE, reason TEXT NOT NULL,"
-    "  count INTEGER NOT NULL, PRIMARY KEY(study_id, reason)) WITHOUT ROWID;";
+    "  count INTEGER NOT NULL, PRIMARY KEY(study_id, reason)) WITHOUT ROWID;"
+    "CREATE TABLE axis("
+    "  study_id INTEGER NOT NULL REFERENCES study ON DELETE CASCADE, axis INTEGER NOT NULL,"
+    "  place INTEGER NOT NULL, path TEXT NOT NULL, text TEXT NOT NULL, number REAL,"
+    "  n INTEGER NOT NULL, stride INTEGER NOT NULL,"
+    "  PRIMARY KEY(study_id, axis, place)) WITHOUT ROWID;";
 
 /* `best`: the best plan of each (tp, pp, cp, ep) by tokens/s/GPU and its rank among them at its GPU
  * count; a detailed row wins over the score of the same plan. `pareto`: plans that no plan on as
  * many or fewer GPUs beats in tokens/s, one a GPU count at most; SQLite takes bare columns from
- * the row that holds the max(). source: sqlite.org/lang_select.html, section 2.5 */
+ * the row that holds the max(). source: sqlite.org/lang_select.html, section 2.5
+ * `point`: the values of the axes at each point of a what-if, whose number is the plan_id. */
 static const char views[] =
     "CREATE VIEW best AS SELECT rank, p.* FROM (SELECT pick, row_number() OVER"
     "    (PARTITION BY study_id, gpus ORDER BY tokens_per_s_per_gpu DESC, plan_id, pick) AS rank"
@@ -92,6 +103,9 @@ static const char views[] =
     "     (SELECT study_id, id AS prediction_id, gpus, max(tokens_per_s) AS tokens_per_s"
     "        FROM prediction WHERE feasible GROUP BY study_id, gpus))"
     "  WHERE before IS NULL OR tokens_per_s > before;"
+    "CREATE VIEW point AS SELECT p.study_id, p.id AS prediction_id, p.plan_id AS point, a.axis,"
+    "  a.path, a.text, a.number FROM axis AS a JOIN prediction AS p"
+    "  ON p.study_id = a.study_id AND p.plan_id / a.stride % a.n = a.place;"
     "CREATE VIEW rejected AS SELECT study_id, reason, count,"
     "  1.0 * count / sum(count) OVER (PARTITION BY study_id) AS share"
     "  FROM rejection ORDER BY study_id, count DESC;";

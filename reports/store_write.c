@@ -21,6 +21,8 @@ struct row {
     double peak_bytes, budget_bytes, headroom_bytes;
     const char *largest_component;
     double imbalance_limit, bubble_ratio, interval_80[2];
+    const struct ty_outlay *outlay;
+    double useful_ratio;
     const double *breakdown_s;
 };
 
@@ -151,6 +153,14 @@ static int add_row(ty_store *store, const struct row *row)
     bind_number(&to, row->bubble_ratio);
     bind_number(&to, row->interval_80[0]);
     bind_number(&to, row->interval_80[1]);
+    if (row->outlay->gpus_paid)
+        bind_integer(&to, row->outlay->gpus_paid);
+    else
+        bind_text(&to, NULL);
+    bind_number(&to, row->outlay->power_w);
+    bind_number(&to, row->outlay->energy_j_per_token);
+    bind_number(&to, row->outlay->money_per_token);
+    bind_number(&to, row->useful_ratio);
     for (int part = 0; part < TY_N_PARTS; part++)
         bind_number(&to, row->breakdown_s[part]);
     return run(&to);
@@ -176,6 +186,8 @@ ty_status ty_store_add_score(ty_store *store, int64_t study_id, const struct ty_
                       .imbalance_limit = NAN,
                       .bubble_ratio = NAN,
                       .interval_80 = {NAN, NAN},
+                      .outlay = &score->outlay,
+                      .useful_ratio = score->useful_ratio,
                       .breakdown_s = score->breakdown_s};
     int rc = open_batch(store);
     if (rc == SQLITE_OK)
@@ -292,6 +304,8 @@ ty_status ty_store_add_prediction(ty_store *store, int64_t study_id,
                       .imbalance_limit = p->imbalance_limit,
                       .bubble_ratio = p->bubble_ratio,
                       .interval_80 = {p->interval_80[0], p->interval_80[1]},
+                      .outlay = &p->outlay,
+                      .useful_ratio = NAN,
                       .breakdown_s = p->breakdown_s};
     int rc = open_batch(store);
     if (rc == SQLITE_OK)
@@ -330,6 +344,37 @@ ty_status ty_store_add_rejections(ty_store *store, int64_t study_id,
         if (rejected[reason])
             rc = add_rejection(statement, study_id, reason, rejected[reason]);
     ty_status status = rc == SQLITE_OK ? TY_OK : store_rollback(store, rc, error);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+static int add_axis_value(sqlite3_stmt *statement, int64_t study_id, uint32_t axis,
+                          const struct ty_axis *of, uint32_t place)
+{
+    struct binder to = {.statement = statement, .rc = SQLITE_OK};
+    bind_integer(&to, study_id);
+    bind_integer(&to, axis);
+    bind_integer(&to, place);
+    bind_text(&to, of->path);
+    bind_text(&to, of->text[place]);
+    bind_number(&to, of->number[place]);
+    bind_integer(&to, of->n);
+    bind_integer(&to, (int64_t)of->stride);
+    return run(&to);
+}
+
+ty_status ty_store_add_axes(ty_store *store, int64_t study_id, const struct ty_axis *axes,
+                            uint32_t n_axes, struct ty_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    int rc = open_batch(store);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_prepare_v2(store->db, "INSERT INTO axis VALUES (?, ?, ?, ?, ?, ?, ?, ?)", -1,
+                                &statement, NULL);
+    for (uint32_t axis = 0; axis < n_axes; axis++)
+        for (uint32_t place = 0; place < axes[axis].n && rc == SQLITE_OK; place++)
+            rc = add_axis_value(statement, study_id, axis, &axes[axis], place);
+    const ty_status status = rc == SQLITE_OK ? TY_OK : store_rollback(store, rc, error);
     sqlite3_finalize(statement);
     return status;
 }

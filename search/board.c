@@ -27,17 +27,17 @@ static uint32_t place_of(const struct board *board, const struct board_entry *en
     return better(entry, &board->entry[last]) ? last : board->capacity;
 }
 
-void board_offer(struct board *board, const struct ty_plan *plan, double value, uint64_t id)
+uint32_t board_offer(struct board *board, const struct ty_plan *plan, double value, uint64_t id)
 {
-    const struct board_entry entry = {value, id, plan->tp, plan->pp, plan->cp, plan->ep};
+    struct board_entry entry = {value, id, plan->tp, plan->pp, plan->cp, plan->ep, 0};
     uint32_t place = place_of(board, &entry);
     if (place == board->capacity)
-        return;
-    if (place == board->n)
-        board->n++;
+        return BOARD_NOT_LISTED;
+    entry.slot = place == board->n ? board->n++ : board->entry[place].slot;
     for (; place > 0 && better(&entry, &board->entry[place - 1]); place--)
         board->entry[place] = board->entry[place - 1];
     board->entry[place] = entry;
+    return entry.slot;
 }
 
 double board_threshold(const struct board *board)

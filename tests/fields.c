@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Field tables: every row lies inside its struct, rows do not overlap, names are sound, defaults
  * are what the header promises, and a struct is checked against its table. */
+#include "include/trainyard_cost.h"
 #include "models/fields.h"
 #include "tests/fixtures.h"
 #include "tests/tap.h"
@@ -15,6 +16,7 @@ static const struct {
     {TY_KIND_MODEL, "model", sizeof(struct ty_model)},
     {TY_KIND_PLAN, "plan", sizeof(struct ty_plan)},
     {TY_KIND_PROFILE, "profile", sizeof(struct ty_profile)},
+    {TY_KIND_PRICE, "price", sizeof(struct ty_price)},
 };
 
 static size_t size_of(const struct ty_field *field)

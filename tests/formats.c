@@ -4,7 +4,7 @@
 #include "include/trainyard_tools.h"
 #include "tests/tap.h"
 
-static const char *const kinds[] = {"gpu", "cluster", "model", "plan", "profile"};
+static const char *const kinds[] = {"gpu", "cluster", "model", "plan", "profile", "price"};
 
 static char *read_page(void)
 {
@@ -32,6 +32,7 @@ static void test_example(const char *page, enum ty_kind kind)
         struct ty_model model;
         struct ty_plan plan;
         struct ty_profile profile;
+        struct ty_price price;
     } value;
     struct ty_error error = {0};
     start += strlen(fence);
@@ -61,7 +62,7 @@ int main(void)
     if (!ok(page != NULL, "docs/formats.md can be read"))
         return tap_done();
     size_t n;
-    for (int kind = TY_KIND_GPU; kind <= TY_KIND_PROFILE; kind++) {
+    for (int kind = TY_KIND_GPU; kind <= TY_KIND_PRICE; kind++) {
         const struct ty_field *fields = ty_fields((enum ty_kind)kind, &n);
         test_example(page, (enum ty_kind)kind);
         test_fields(page, fields, n, kinds[kind]);

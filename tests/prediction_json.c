@@ -23,6 +23,7 @@ static const char *const keys[] = {
     "interval_80",
     "interval_90",
     "from",
+    "cost",
     "memory_bytes",
     "groups",
     "profile",

@@ -348,7 +348,8 @@ static void test_round_trips(void)
     } kinds[] = {{TY_KIND_GPU, "gpu", sizeof(struct ty_gpu)},
                  {TY_KIND_CLUSTER, "cluster", sizeof(struct ty_cluster)},
                  {TY_KIND_PLAN, "plan", sizeof(struct ty_plan)},
-                 {TY_KIND_PROFILE, "profile", sizeof(struct ty_profile)}};
+                 {TY_KIND_PROFILE, "profile", sizeof(struct ty_profile)},
+                 {TY_KIND_PRICE, "price", sizeof(struct ty_price)}};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         int n_same = 0;
         for (unsigned salt = 0; salt < 50; salt++) {
@@ -356,6 +357,7 @@ static void test_round_trips(void)
                 struct ty_cluster cluster;
                 struct ty_plan plan;
                 struct ty_profile profile;
+                struct ty_price price;
             } value, back;
             fill_oddly(kinds[k].kind, &value, salt);
             memset(&back, 0xa5, sizeof back);

@@ -20,7 +20,7 @@ static const char *folder_of(enum ty_kind kind)
 {
     static const char *const folders[] = {
         [TY_KIND_GPU] = "gpus",   [TY_KIND_CLUSTER] = "clusters", [TY_KIND_MODEL] = "models",
-        [TY_KIND_PLAN] = "plans", [TY_KIND_PROFILE] = "profiles",
+        [TY_KIND_PLAN] = "plans", [TY_KIND_PROFILE] = "profiles", [TY_KIND_PRICE] = "prices",
     };
     return folders[kind];
 }
@@ -176,6 +176,32 @@ ty_status ty_plan_load(const char *path, struct ty_plan *out, struct ty_error *e
     return status;
 }
 
+/* YYYY-MM-DD */
+static bool is_date(const char *text)
+{
+    static const char form[] = "dddd-dd-dd";
+    for (size_t i = 0; i < sizeof form; i++)
+        if (form[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != form[i])
+            return false;
+    return true;
+}
+
+ty_status ty_price_load(const char *path, struct ty_price *out, struct ty_error *error)
+{
+    struct ty_price price;
+    ty_status status = load(TY_KIND_PRICE, path, &price, error);
+    if (status != TY_OK)
+        return status;
+    if (!is_date(price.date))
+        return error_set(error, TY_ERR_INPUT, path,
+                         "date: prices need their day, such as \"2026-01-31\"");
+    if (!price.currency[0])
+        return error_set(error, TY_ERR_INPUT, path, "currency: is missing, such as \"USD\"");
+    name_by_file(path, price.name, sizeof price.name);
+    *out = price;
+    return TY_OK;
+}
+
 ty_status ty_spec_parse(enum ty_kind kind, const char *text, size_t bytes, const char *origin,
                         void *out, struct ty_error *error)
 {
@@ -190,6 +216,7 @@ ty_status ty_spec_parse(enum ty_kind kind, const char *text, size_t bytes, const
         struct ty_cluster cluster;
         struct ty_plan plan;
         struct ty_profile profile;
+        struct ty_price price;
     } value;
     ty_init(kind, &value);
     status = value_from_json(kind, &document.top, &value, error);
@@ -197,10 +224,9 @@ ty_status ty_spec_parse(enum ty_kind kind, const char *text, size_t bytes, const
     if (status != TY_OK)
         return status;
     static const size_t sizes[] = {
-        [TY_KIND_GPU] = sizeof value.gpu,
-        [TY_KIND_CLUSTER] = sizeof value.cluster,
-        [TY_KIND_PLAN] = sizeof value.plan,
-        [TY_KIND_PROFILE] = sizeof value.profile,
+        [TY_KIND_GPU] = sizeof value.gpu,     [TY_KIND_CLUSTER] = sizeof value.cluster,
+        [TY_KIND_PLAN] = sizeof value.plan,   [TY_KIND_PROFILE] = sizeof value.profile,
+        [TY_KIND_PRICE] = sizeof value.price,
     };
     memcpy(out, &value, sizes[kind]);
     return TY_OK;

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ * What a search is to look for, from the command line: objectives, limits, failures. */
+#include "cli/cli.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- times and tokens --------------------------------------------------------------------- */
+
+struct suffix {
+    const char *text;
+    double factor;
+};
+
+/* A number >= 0 with one of the suffixes; a blank between them may be there. */
+static bool read_suffixed(const char *text, const struct suffix *suffixes, double *out)
+{
+    char *end;
+    const double number = strtod(text, &end);
+    if (end == text || !(number >= 0.0) || !isfinite(number))
+        return false;
+    end += strspn(end, " ");
+    for (const struct suffix *suffix = suffixes; suffix->text; suffix++)
+        if (strcmp(end, suffix->text) == 0) {
+            *out = number * suffix->factor;
+            return true;
+        }
+    return false;
+}
+
+ty_status cli_time_parse(const char *text, const char *where, double *out, struct ty_error *error)
+{
+    static const struct suffix suffixes[] = {
+        {"", 1},         {"s", 1},          {"min", 60},         {"h", 3600}, {"d", 86400},
+        {"days", 86400}, {"weeks", 604800}, {"years", 31557600}, {NULL, 0}};
+    if (read_suffixed(text, suffixes, out))
+        return TY_OK;
+    return cli_refuse(error, where, "\"%s\" is not a time such as 90 s, 30 min, 12 h or 60 d",
+                      text);
+}
+
+ty_status cli_tokens_parse(const char *text, const char *where, double *out, struct ty_error *error)
+{
+    static const struct suffix suffixes[] = {
+        {"", 1},       {"K", 1e3},    {"M", 1e6},    {"B", 1e9},    {"G", 1e9},     {"T", 1e12},
+        {"ktok", 1e3}, {"Ktok", 1e3}, {"Mtok", 1e6}, {"Gtok", 1e9}, {"Ttok", 1e12}, {NULL, 0}};
+    if (read_suffixed(text, suffixes, out) && *out > 0.0)
+        return TY_OK;
+    return cli_refuse(error, where, "\"%s\" is not a number of tokens such as 15T or 300B", text);
+}
+
+/* ---- goal --------------------------------------------------------------------------------- */
+
+static ty_status read_objective(const char *name, size_t length, const char *where,
+                                struct ty_goal *goal, struct ty_error *error)
+{
+    char legal[160] = "";
+    for (enum ty_objective objective = 1; objective < TY_N_OBJECTIVES; objective++) {
+        const char *known = ty_objective_name(objective);
+        if (strlen(known) == length && strncmp(known, name, length) == 0) {
+            goal->objective[goal->n_objectives++] = objective;
+            return TY_OK;
+        }
+        snprintf(legal + strlen(legal), sizeof legal - strlen(legal), "%s%s", *legal ? ", " : "",
+                 known);
+    }
+    return cli_refuse(error, where, "\"%.*s\" is not one of %s", (int)length, name, legal);
+}
+
+static ty_status read_objectives(const struct cli_args *args, struct ty_goal *goal,
+                                 struct ty_error *error)
+{
+    if (args->goal.objective && args->goal.pareto)
+        return cli_refuse(error, "--pareto", "asks for a set and --objective for a ranking");
+    if (args->goal.objective)
+        return read_objective(args->goal.objective, strlen(args->goal.objective), "--objective",
+                              goal, error);
+    const char *at = args->goal.pareto;
+    while (at) {
+        const size_t length = strcspn(at, ",");
+        if (goal->n_objectives == TY_MAX_OBJECTIVES)
+            return cli_refuse(error, "--pareto", "takes two or three objectives");
+        ty_status status = read_objective(at, length, "--pareto", goal, error);
+        if (status != TY_OK)
+            return status;
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    if (args->goal.pareto && goal->n_objectives < 2)
+        return cli_refuse(error, "--pareto", "takes two or three objectives");
+    return TY_OK;
+}
+
+/* An amount of money, or a ratio. */
+static ty_status read_number(const char *text, const char *where, enum ty_unit unit, double *out,
+                             struct ty_error *error)
+{
+    struct ty_error why = {0};
+    if (ty_quantity_parse(text, unit, out, &why) == TY_OK && *out >= 0.0)
+        return TY_OK;
+    return cli_refuse(error, where, "%s", *why.text ? why.text : "must be 0 or more");
+}
+
+static ty_status read_limits(const struct cli_args *args, struct ty_goal *goal,
+                             struct ty_error *error)
+{
+    ty_status status = TY_OK;
+    if (args->goal.tokens)
+        status = cli_tokens_parse(args->goal.tokens, "--tokens", &goal->tokens, error);
+    if (status == TY_OK && args->goal.deadline)
+        status = cli_time_parse(args->goal.deadline, "--deadline", &goal->deadline_s, error);
+    if (status == TY_OK && args->goal.budget)
+        status = read_number(args->goal.budget, "--budget", TY_UNIT_NONE, &goal->budget, error);
+    if (status == TY_OK && args->goal.headroom)
+        status = read_number(args->goal.headroom, "--headroom", TY_UNIT_BYTES,
+                             &goal->min_headroom_bytes, error);
+    if (status == TY_OK && args->goal.min_mfu)
+        status = read_number(args->goal.min_mfu, "--min-mfu", TY_UNIT_RATIO, &goal->min_mfu, error);
+    return status;
+}
+
+static ty_status read_failures(const struct cli_args *args, struct ty_failures *out,
+                               struct ty_error *error)
+{
+    const double unknown = (double)NAN;
+    *out = (struct ty_failures){unknown, unknown, unknown, unknown, unknown, unknown};
+    const struct {
+        const char *text, *where;
+        double *value;
+    } times[] = {{args->goal.mtbf, "--mtbf", &out->node_mtbf_s},
+                 {args->goal.repair, "--repair", &out->repair_s},
+                 {args->goal.restart, "--restart", &out->restart_s},
+                 {args->goal.save, "--save", &out->save_s}};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        if (!times[i].text)
+            continue;
+        if (!args->goal.mtbf)
+            return cli_refuse(error, times[i].where, "has no effect without --mtbf");
+        ty_status status = cli_time_parse(times[i].text, times[i].where, times[i].value, error);
+        if (status != TY_OK)
+            return status;
+    }
+    return TY_OK;
+}
+
+ty_status cli_load_goal(const struct cli_args *args, struct cli_inputs *out, struct ty_error *error)
+{
+    struct ty_goal *goal = &out->goal;
+    ty_goal_init(goal);
+    ty_status status = read_objectives(args, goal, error);
+    if (status == TY_OK)
+        status = read_limits(args, goal, error);
+    if (status == TY_OK)
+        status = read_failures(args, &out->failures, error);
+    goal->price = out->options.price;
+    goal->failures = args->goal.mtbf ? &out->failures : NULL;
+    return status;
+}

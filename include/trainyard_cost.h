@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * trainyard_cost.h: what a step, a token and a run cost in money, energy and carbon, and what a
+ * search is to look for. Part of the core library; conventions as in trainyard.h. docs/sizing.md
+ * shows the use. Prices are the user's: none is built in.
+ */
+#ifndef TRAINYARD_COST_H
+#define TRAINYARD_COST_H
+
+#include "trainyard.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- prices and power --------------------------------------------------------------------- */
+
+/* What is paid for when a job uses a part of it: 64 of the 72 GPUs of a domain. */
+enum ty_billing { TY_BILLING_AUTO, TY_BILLING_DOMAIN, TY_BILLING_NODE, TY_BILLING_GPU };
+
+/* A price list, with its date; TY_KIND_PRICE, docs/formats.md "Price". Either a rent per GPU-hour,
+ * or what the machines cost to buy. */
+struct ty_price {
+    char name[48], source[160];
+    char date[16]; /* of the prices, YYYY-MM-DD */
+    char currency[16];
+    double gpu_hour; /* rent; default: from the capital costs below */
+    /* capital, money each */
+    double gpu, node, nic, switch_port, optic;
+    double ports_per_nic, optics_per_nic; /* default: of two levels of switches, 1 + 2/o and
+                                             2 + 2/o with the oversubscription o */
+    double years;                         /* amortisation */
+    double utilisation;                   /* share of these years that is sold; default 1 */
+    double kwh;                           /* electricity per kWh; default 0: in the rent */
+    double pue;            /* power of the site over that of the machines; default 1 */
+    double co2_kg_per_kwh; /* default: unknown */
+    double node_w;         /* of a node beside its GPUs; default 0 */
+    /* power of a GPU computing; communicating or waiting; without work: over its TDP */
+    double busy_ratio, wait_ratio, idle_ratio; /* default 0.95, 0.5, 0.15 */
+    int billing;                               /* enum ty_billing; default: whole domains */
+};
+
+/* Cost of a plan with a known step time (defined in trainyard.h as a part of its answers):
+ *
+ *   paid        GPUs, rounded up to what is billed; the others of it idle
+ *   P_busy = min(busy TDP, limit)   P_wait = min(wait TDP, limit)   P_idle = idle TDP
+ *   energy      PUE [n (P_wait T + (P_busy - P_wait) busy_s) + (paid - n) P_idle T + nodes P_node
+ * T] gpu_hour    rent, or (gpu + (node + nics (nic + ports port + optics optic)) / GPUs of a node)
+ *               / (years 8766 h utilisation)
+ *   money       paid gpu_hour T + kwh energy
+ *
+ * busy_s: of a step, the mean over GPUs of the time that kernels compute. For one plan all costs
+ * rise with T. source: shares of TDP, handbook 4.6.
+ *
+ * cluster, plan   as given to ty_predictor_create, and resolved
+ * price           NULL: no money, power as by default
+ * returns         TY_OK, TY_ERR_RANGE (a price list that gives neither rent nor capital is legal:
+ *                 money_* are NAN); cost O(1) */
+TY_API TY_MUST_CHECK ty_status ty_cost(const struct ty_cluster *cluster,
+                                       const struct ty_price *price, const struct ty_plan *plan,
+                                       double step_time_s, double busy_s, struct ty_outlay *out,
+                                       struct ty_error *error);
+
+/* GPUs paid for when n_gpus are used; >= n_gpus. */
+TY_API uint32_t ty_paid_gpus(const struct ty_cluster *cluster, const struct ty_price *price,
+                             uint32_t n_gpus);
+
+/* ---- failures ----------------------------------------------------------------------------- */
+
+/* Failures of a long job (handbook 7.6); a NAN takes the default. */
+struct ty_failures {
+    double node_mtbf_s;       /* mean time between failures of one node; NAN: no failures */
+    double save_s;            /* training stands still for a checkpoint; default 30 s */
+    double restart_s;         /* detect, reschedule, load, warm up; default 300 s */
+    double repair_s;          /* until a node is back; default 24 h */
+    double interval_s;        /* work between checkpoints; default: the best */
+    double spare_probability; /* that the spares suffice; default 0.99 */
+};
+/* Of a job on n_nodes. */
+struct ty_goodput {
+    double mtbf_s;       /* of the job; INFINITY without failures */
+    double interval_s;   /* between checkpoints */
+    double useful_ratio; /* share of the time that advances the job; 1 without failures */
+    uint32_t spares;     /* nodes to hold ready */
+};
+/* Exact for exponential failures. returns TY_OK, TY_ERR_RANGE. */
+TY_API TY_MUST_CHECK ty_status ty_goodput(const struct ty_failures *failures, double n_nodes,
+                                          struct ty_goodput *out, struct ty_error *error);
+
+/* ---- what a search looks for -------------------------------------------------------------- */
+
+/* Each rises or falls with the step time alone for one plan, so a bound of the step time bounds it:
+ * a search by any of them is exact. Money, energy and time count the useful tokens only, where
+ * failures are given. */
+#define TY_OBJECTIVE_LIST(X)                                                                       \
+    X(AUTO, "auto")                                                                                \
+    X(TOKENS_PER_S_PER_GPU, "tokens_per_s_per_gpu") /* the default */                              \
+    X(TOKENS_PER_S, "tokens_per_s")                                                                \
+    X(COST_PER_TOKEN, "cost_per_token")                                                            \
+    X(ENERGY_PER_TOKEN, "energy_per_token")                                                        \
+    X(TIME_TO_TOKENS, "time_to_tokens")                                                            \
+    X(GPUS, "gpus") /* those paid for; ties: faster */
+enum ty_objective {
+#define X(id, name) TY_OBJECTIVE_##id,
+    TY_OBJECTIVE_LIST(X)
+#undef X
+        TY_N_OBJECTIVES
+};
+TY_API const char *ty_objective_name(enum ty_objective objective);
+
+#define TY_MAX_OBJECTIVES 3
+
+/* Goal of a search: one objective ranks; two or three ask for the Pareto set. */
+struct ty_goal {
+    uint32_t n_objectives; /* 0: tokens/s/GPU */
+    enum ty_objective objective[TY_MAX_OBJECTIVES];
+    const struct ty_price *price;       /* NULL: none; cost_per_token needs one */
+    const struct ty_failures *failures; /* NULL: none */
+    double tokens;                      /* to train on; time_to_tokens and limits need it */
+    /* what a plan must keep; NAN: no limit */
+    double deadline_s, budget; /* of the run */
+    double min_headroom_bytes; /* memory left on the fullest GPU */
+    double min_mfu;
+};
+/* No objective, no price, no limit. */
+TY_API void ty_goal_init(struct ty_goal *goal);
+
+/* Figure of a plan under an objective, in its own unit (tokens/s, money/token, J/token, s, GPUs).
+ * NAN where the goal lacks what it needs. */
+TY_API double ty_objective_value(enum ty_objective objective, const struct ty_goal *goal,
+                                 const struct ty_score *score);
+
+/* ---- choices under uncertainty ------------------------------------------------------------ */
+
+/* Errors of two predictions for the same model and machine are largely the same error. Their
+ * correlation is assumed, until measured runs say better. */
+#define TY_ERROR_CORRELATION 0.8
+
+/* Probability that a plan of step time a_s is faster per token than one of b_s, when ln(time) of
+ * each is off by a normal error whose 80 % interval is +-half_80 (NAN: only 0, 0.5 or 1).
+ *
+ *   P = Phi(ln(b/a) / s),  s = (half_80 / 1.2816) sqrt(2 (1 - correlation)) */
+TY_API double ty_probability_faster(double a_s, double b_s, double half_80, double correlation);
+/* The same of two plans under the first objective of a goal, taken to be off as their step times
+ * are. */
+TY_API double ty_probability_better(const struct ty_goal *goal, const struct ty_score *a,
+                                    const struct ty_score *b, double half_80);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

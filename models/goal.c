@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Objectives and limits. With failures only a share of the time advances the job, g of a GPU count:
+ *
+ *   time to N tokens = N T / (tokens of a step g)     money, energy per token = per step / (tokens
+ * g)
+ */
+#include "models/goal.h"
+#include "models/predict.h"
+#include "models/reliability.h"
+#include "sim/error.h"
+
+#include <math.h>
+
+#define SAVE_S            30.0
+#define RESTART_S         300.0   /* source: handbook 7.6, UT-7.7 */
+#define REPAIR_S          86400.0 /* source: handbook 7.7, UT-7.9 */
+#define SPARE_PROBABILITY 0.99
+
+const char *ty_objective_name(enum ty_objective objective)
+{
+    static const char *const names[] = {
+#define X(id, name) name,
+        TY_OBJECTIVE_LIST(X)
+#undef X
+    };
+    return objective >= 0 && objective < TY_N_OBJECTIVES ? names[objective] : "unknown";
+}
+
+void ty_goal_init(struct ty_goal *goal)
+{
+    *goal = (struct ty_goal){.tokens = (double)NAN,
+                             .deadline_s = (double)NAN,
+                             .budget = (double)NAN,
+                             .min_headroom_bytes = (double)NAN,
+                             .min_mfu = (double)NAN};
+}
+
+/* ---- failures ----------------------------------------------------------------------------- */
+
+static double or_default(double value, double otherwise)
+{
+    return isnan(value) ? otherwise : value;
+}
+
+ty_status ty_goodput(const struct ty_failures *failures, double n_nodes, struct ty_goodput *out,
+                     struct ty_error *error)
+{
+    if (!(n_nodes > 0.0) || failures->node_mtbf_s <= 0.0)
+        return error_set(error, TY_ERR_RANGE, "mtbf", "and the number of nodes must be positive");
+    if (isnan(failures->node_mtbf_s)) {
+        *out = (struct ty_goodput){.mtbf_s = INFINITY, .interval_s = INFINITY, .useful_ratio = 1.0};
+        return TY_OK;
+    }
+    struct reliability job = {.mtbf_s = failures->node_mtbf_s / n_nodes,
+                              .save_s = or_default(failures->save_s, SAVE_S),
+                              .restart_s = or_default(failures->restart_s, RESTART_S),
+                              .shape = 1.0};
+    job.interval_s =
+        or_default(failures->interval_s, reliability_best_interval_s(job.mtbf_s, job.save_s));
+    job.interval_s = fmax(job.interval_s, 1.0); /* C = 0: as short as may be */
+    const ty_status status = reliability_check(&job, error);
+    if (status != TY_OK)
+        return status;
+    const double out_nodes =
+        n_nodes * or_default(failures->repair_s, REPAIR_S) / failures->node_mtbf_s;
+    *out = (struct ty_goodput){
+        .mtbf_s = job.mtbf_s,
+        .interval_s = job.interval_s,
+        .useful_ratio = reliability_efficiency(&job),
+        .spares = reliability_spares(out_nodes,
+                                     or_default(failures->spare_probability, SPARE_PROBABILITY))};
+    return TY_OK;
+}
+
+double goal_useful_ratio(const struct goal *goal, const struct ty_plan *plan)
+{
+    if (!goal->asked.failures)
+        return 1.0;
+    struct ty_goodput goodput;
+    const double nodes = ceil((double)plan->n_gpus / goal->cost.cluster->gpus_per_node);
+    return ty_goodput(goal->asked.failures, nodes, &goodput, NULL) == TY_OK ? goodput.useful_ratio
+                                                                            : (double)NAN;
+}
+
+/* ---- set-up ------------------------------------------------------------------------------- */
+
+static ty_status check_objective(const struct ty_goal *goal, enum ty_objective objective,
+                                 struct ty_error *error)
+{
+    if (objective <= TY_OBJECTIVE_AUTO || objective >= TY_N_OBJECTIVES)
+        return error_set(error, TY_ERR_RANGE, "objective", "%d is none", (int)objective);
+    if (objective == TY_OBJECTIVE_COST_PER_TOKEN && !goal->price)
+        return error_set(error, TY_ERR_RANGE, "objective", "cost_per_token needs a price list");
+    if (objective == TY_OBJECTIVE_TIME_TO_TOKENS && !(goal->tokens > 0.0))
+        return error_set(error, TY_ERR_RANGE, "objective", "time_to_tokens needs tokens");
+    return TY_OK;
+}
+
+static ty_status check_limits(const struct ty_goal *goal, struct ty_error *error)
+{
+    if (!isnan(goal->deadline_s) && !(goal->tokens > 0.0))
+        return error_set(error, TY_ERR_RANGE, "deadline", "needs the tokens of the run");
+    if (!isnan(goal->budget) && (!(goal->tokens > 0.0) || !goal->price))
+        return error_set(error, TY_ERR_RANGE, "budget", "needs the tokens of the run and prices");
+    return TY_OK;
+}
+
+ty_status goal_init(const struct ty_goal *asked, const struct ty_cluster *cluster, struct goal *out,
+                    struct ty_error *error)
+{
+    struct goal goal = {0};
+    if (asked)
+        goal.asked = *asked;
+    else
+        ty_goal_init(&goal.asked);
+    if (goal.asked.n_objectives > TY_MAX_OBJECTIVES)
+        return error_set(error, TY_ERR_RANGE, "objective", "at most %d are weighed at once",
+                         TY_MAX_OBJECTIVES);
+    if (goal.asked.n_objectives == 0) {
+        goal.asked.n_objectives = 1;
+        goal.asked.objective[0] = TY_OBJECTIVE_TOKENS_PER_S_PER_GPU;
+    }
+    ty_status status = check_limits(&goal.asked, error);
+    for (uint32_t i = 0; status == TY_OK && i < goal.asked.n_objectives; i++) {
+        const enum ty_objective objective = goal.asked.objective[i];
+        goal.needs_outlay |=
+            objective == TY_OBJECTIVE_COST_PER_TOKEN || objective == TY_OBJECTIVE_ENERGY_PER_TOKEN;
+        status = check_objective(&goal.asked, objective, error);
+    }
+    goal.needs_outlay |= !isnan(goal.asked.budget);
+    if (status == TY_OK)
+        status = cost_model_init(cluster, goal.asked.price, &goal.cost, error);
+    if (status == TY_OK && goal.asked.failures) {
+        struct ty_goodput unused;
+        status = ty_goodput(goal.asked.failures, 1.0, &unused, error);
+    }
+    if (status == TY_OK && (goal.needs_outlay && goal.asked.price) && isnan(goal.cost.gpu_hour) &&
+        (!isnan(goal.asked.budget) || goal.asked.objective[0] == TY_OBJECTIVE_COST_PER_TOKEN))
+        status =
+            error_set(error, TY_ERR_RANGE, "price", "gives neither gpu_hour nor capital costs");
+    if (status == TY_OK)
+        *out = goal;
+    return status;
+}
+
+/* ---- values ------------------------------------------------------------------------------- */
+
+double goal_value(const struct ty_goal *asked, enum ty_objective objective,
+                  const struct ty_plan *plan, double step_time_s, const struct ty_outlay *outlay,
+                  double useful_ratio)
+{
+    const double tokens = plan_tokens_per_step(plan);
+    switch (objective) {
+    case TY_OBJECTIVE_TOKENS_PER_S:
+        return tokens / step_time_s;
+    case TY_OBJECTIVE_COST_PER_TOKEN:
+        return outlay->money / (tokens * useful_ratio);
+    case TY_OBJECTIVE_ENERGY_PER_TOKEN:
+        return outlay->energy_j / (tokens * useful_ratio);
+    case TY_OBJECTIVE_TIME_TO_TOKENS:
+        return asked->tokens / (tokens * useful_ratio) * step_time_s;
+    case TY_OBJECTIVE_GPUS:
+        return outlay->gpus_paid;
+    default:
+        return tokens / step_time_s / plan->n_gpus;
+    }
+}
+
+static bool more_is_better(enum ty_objective objective)
+{
+    return objective <= TY_OBJECTIVE_TOKENS_PER_S;
+}
+
+double goal_worth(const struct goal *goal, uint32_t index, const struct ty_plan *plan,
+                  double step_time_s, const struct ty_outlay *outlay, double useful_ratio)
+{
+    const enum ty_objective objective = goal->asked.objective[index];
+    const double value =
+        goal_value(&goal->asked, objective, plan, step_time_s, outlay, useful_ratio);
+    return more_is_better(objective) ? value : -value;
+}
+
+enum ty_reject goal_limit(const struct goal *goal, const struct ty_plan *plan, double step_time_s,
+                          double mfu, const struct ty_outlay *outlay, double useful_ratio)
+{
+    const struct ty_goal *asked = &goal->asked;
+    if (goal_value(asked, TY_OBJECTIVE_TIME_TO_TOKENS, plan, step_time_s, outlay, useful_ratio) >
+        asked->deadline_s)
+        return TY_REJECT_DEADLINE;
+    if (!isnan(asked->budget) &&
+        asked->tokens * goal_value(asked, TY_OBJECTIVE_COST_PER_TOKEN, plan, step_time_s, outlay,
+                                   useful_ratio) >
+            asked->budget)
+        return TY_REJECT_BUDGET;
+    return mfu < asked->min_mfu ? TY_REJECT_MFU : TY_N_REJECTS;
+}
+
+double ty_objective_value(enum ty_objective objective, const struct ty_goal *goal,
+                          const struct ty_score *score)
+{
+    struct ty_goal none;
+    ty_goal_init(&none);
+    return goal_value(goal ? goal : &none, objective, &score->plan, score->step_time_s,
+                      &score->outlay, score->useful_ratio);
+}
+
+/* ---- choices under uncertainty ------------------------------------------------------------ */
+
+#define Z_80 1.2815515655446004 /* 90 % quantile of the normal distribution */
+
+double ty_probability_faster(double a_s, double b_s, double half_80, double correlation)
+{
+    const double gain = log(b_s / a_s);
+    const double spread = half_80 / Z_80 * sqrt(2.0 * (1.0 - correlation));
+    if (!(spread > 0.0))
+        return gain > 0.0 ? 1.0 : gain < 0.0 ? 0.0 : 0.5;
+    return 0.5 * erfc(-gain / spread / sqrt(2.0));
+}
+
+double ty_probability_better(const struct ty_goal *goal, const struct ty_score *a,
+                             const struct ty_score *b, double half_80)
+{
+    const enum ty_objective objective =
+        goal && goal->n_objectives ? goal->objective[0] : TY_OBJECTIVE_TOKENS_PER_S_PER_GPU;
+    const double of_a = ty_objective_value(objective, goal, a);
+    const double of_b = ty_objective_value(objective, goal, b);
+    return more_is_better(objective)
+               ? ty_probability_faster(of_b, of_a, half_80, TY_ERROR_CORRELATION)
+               : ty_probability_faster(of_a, of_b, half_80, TY_ERROR_CORRELATION);
+}
