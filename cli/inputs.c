@@ -128,7 +128,8 @@ static const struct {
              {"gbs", offsetof(struct ty_space, gbs)},
              {"recompute", offsetof(struct ty_space, recompute)},
              {"sharding", offsetof(struct ty_space, sharding)},
-             {"precision", offsetof(struct ty_space, precision)}};
+             {"precision", offsetof(struct ty_space, precision)},
+             {"schedule", offsetof(struct ty_space, schedule)}};
 
 static struct ty_values *knob_values(struct ty_space *space, const char *path)
 {

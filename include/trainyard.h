@@ -320,7 +320,16 @@ enum ty_sharding {
     TY_SHARDING_ZERO3,
     TY_SHARDING_HSDP
 };
-enum ty_schedule { TY_SCHEDULE_AUTO, TY_SCHEDULE_GPIPE, TY_SCHEDULE_1F1B, TY_SCHEDULE_INTERLEAVED };
+enum ty_schedule {
+    TY_SCHEDULE_AUTO,
+    TY_SCHEDULE_GPIPE,
+    TY_SCHEDULE_1F1B,
+    TY_SCHEDULE_INTERLEAVED,
+    TY_SCHEDULE_ZB_H1,    /* 1F1B, weight gradients delayed into the bubble */
+    TY_SCHEDULE_ZB_V,     /* two chunks per stage in a V, the same */
+    TY_SCHEDULE_DUALPIPE, /* two copies of the model, micro-batches from both ends */
+    TY_SCHEDULE_DUALPIPEV /* its half: one copy, two chunks per stage in a V */
+};
 enum ty_attention_kernel { TY_KERNEL_AUTO, TY_KERNEL_FLASH, TY_KERNEL_UNFUSED };
 enum ty_dispatcher {
     TY_DISPATCHER_AUTO,
@@ -343,6 +352,8 @@ enum ty_overlap { /* bits of plan.overlap; TY_OVERLAP_GIVEN marks that the calle
                   TY_OVERLAP_PP = 8,
                   TY_OVERLAP_CP = 16,
                   TY_OVERLAP_EP = 32,
+                  TY_OVERLAP_BATCH =
+                      64, /* EP: forward of one micro-batch beside backward of another */
                   TY_OVERLAP_GIVEN = 1 << 30
 };
 
@@ -365,6 +376,9 @@ struct ty_plan {
     int optimizer;              /* enum ty_optimizer */
     int attention;              /* enum ty_attention_kernel */
     int schedule;               /* enum ty_schedule */
+    uint32_t pp_group;          /* interleaved: micro-batches of one chunk in a row; default pp */
+    int recompute_early;        /* enum ty_switch: recompute the first layer of a backward pass
+                                   before its gradient has arrived; default off */
     int sp;                     /* enum ty_switch: sequence parallel */
     uint32_t overlap;           /* bits of enum ty_overlap */
     int dispatcher;             /* enum ty_dispatcher */
@@ -684,7 +698,7 @@ struct ty_values {
 struct ty_space {
     struct ty_plan fixed;
     struct ty_values n_gpus, tp, pp, vpp, cp, ep, etp, mbs, gbs;
-    struct ty_values recompute, sharding, precision; /* enum values */
+    struct ty_values recompute, sharding, precision, schedule; /* enum values */
 };
 
 #define TY_REJECT_LIST(X)                                                                          \

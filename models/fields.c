@@ -44,13 +44,14 @@ static const char *const module_names[] = {
     "core_attn", "mlp", "moe", "moe_act", "norm", "mla_up_proj", "shared_experts", NULL};
 static const char *const sharding_names[] = {"auto",  "none", "zero1", "zero2",
                                              "zero3", "hsdp", NULL};
-static const char *const schedule_names[] = {"auto", "gpipe", "1f1b", "interleaved", NULL};
+static const char *const schedule_names[] = {
+    "auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "dualpipev", NULL};
 static const char *const attention_kernel_names[] = {"auto", "flash", "unfused", NULL};
 static const char *const dispatcher_names[] = {"auto", "allgather", "alltoall", "deepep", NULL};
 static const char *const cp_names[] = {"auto", "ring", "allgather", "ulysses", NULL};
 static const char *const optimizer_names[] = {"auto", "adam", "adam_bf16", "adam8bit", "sgd", NULL};
 static const char *const work_names[] = {"gemm", "attention", "memory", "collectives", NULL};
-static const char *const overlap_names[] = {"tp", "grad", "param", "pp", "cp", "ep", NULL};
+static const char *const overlap_names[] = {"tp", "grad", "param", "pp", "cp", "ep", "batch", NULL};
 static const char *const attention_names[] = {"none", "heads", "mla", NULL};
 static const char *const mlp_names[] = {"none", "dense", "moe", NULL};
 static const char *const qk_norm_names[] = {"none", "per_head", "full", NULL};
@@ -228,6 +229,10 @@ static const struct ty_field plan_fields[] = {
          "attention kernel; default: of the stack"),
     ENUM(ty_plan, schedule, "schedule", schedule_names,
          "pipeline order; default 1f1b, interleaved with vpp > 1"),
+    U32(ty_plan, pp_group, "pp_group", COUNT, 1, 1048576,
+        "interleaved: micro-batches of one chunk in a row; default pp"),
+    ENUM(ty_plan, recompute_early, "recompute_early", switch_names,
+         "recompute in the bubble, before the gradient arrives; default off"),
     ENUM(ty_plan, sp, "sp", switch_names, "sequence parallel; default: of the stack"),
     FLAGS(ty_plan, overlap, "overlap", overlap_names, TY_OVERLAP_GIVEN,
           "communication hidden behind compute, or none; default: of the stack"),

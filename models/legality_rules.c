@@ -5,6 +5,7 @@
 #include "models/legality_rules.h"
 #include "models/grid.h"
 #include "models/layout.h"
+#include "models/pipeline.h"
 #include "sim/error.h"
 
 #include <stddef.h>
@@ -74,9 +75,10 @@ static bool switches_broken(struct scope *s)
              chosen(p->recompute, TY_RECOMPUTE_FULL) && chosen(p->sharding, TY_SHARDING_HSDP) &&
              chosen(p->reshard_after_forward, TY_ON) && chosen(p->optimizer, TY_OPTIMIZER_SGD) &&
              chosen(p->attention, TY_KERNEL_UNFUSED) &&
-             chosen(p->schedule, TY_SCHEDULE_INTERLEAVED) && chosen(p->sp, TY_ON) &&
+             chosen(p->schedule, TY_SCHEDULE_DUALPIPEV) && chosen(p->sp, TY_ON) &&
              chosen(p->dispatcher, TY_DISPATCHER_DEEPEP) && chosen(p->cp_scheme, TY_CP_ULYSSES) &&
-             chosen(p->cuda_graph, TY_ON) && chosen(p->compile, TY_ON));
+             chosen(p->cuda_graph, TY_ON) && chosen(p->compile, TY_ON) &&
+             chosen(p->recompute_early, TY_ON));
 }
 
 static void switches_tell(const struct scope *s, struct ty_violation *out)
@@ -295,16 +297,22 @@ static void expert_ffn_tell(const struct scope *s, struct ty_violation *out)
 
 static bool chunks_broken(struct scope *s)
 {
-    const bool interleaved = s->plan->schedule == TY_SCHEDULE_INTERLEAVED;
-    return (s->plan->vpp > 1 && s->plan->pp == 1) || interleaved != (s->plan->vpp > 1);
+    const struct ty_plan *p = s->plan;
+    const uint32_t fixed = pipeline_fixed_chunks((enum ty_schedule)p->schedule);
+    return (p->vpp > 1 && p->pp == 1) || (fixed ? p->vpp != fixed : p->vpp == 1);
 }
 
 static void chunks_tell(const struct scope *s, struct ty_violation *out)
 {
-    SAY("interleaving needs vpp > 1 and pp > 1; here vpp %u, pp %u, schedule %s", s->plan->vpp,
-        s->plan->pp,
-        s->plan->schedule == TY_SCHEDULE_INTERLEAVED ? "interleaved" : "not interleaved");
-    LEGAL("vpp 1, or pp > 1 with the interleaved schedule");
+    const struct ty_plan *p = s->plan;
+    const uint32_t fixed = pipeline_fixed_chunks((enum ty_schedule)p->schedule);
+    if (fixed > 1)
+        SAY("this schedule runs %u chunks per stage on pp > 1 stages; here vpp %u, pp %u", fixed,
+            p->vpp, p->pp);
+    else
+        SAY("interleaving needs vpp > 1 and pp > 1; here vpp %u, pp %u, schedule %s", p->vpp, p->pp,
+            p->schedule == TY_SCHEDULE_INTERLEAVED ? "interleaved" : "not interleaved");
+    LEGAL("vpp 1, or pp > 1 with the interleaved schedule, or vpp 2 with zb-v or dualpipev");
 }
 
 static bool layers_broken(struct scope *s)
@@ -340,22 +348,59 @@ static void batch_tell(const struct scope *s, struct ty_violation *out)
         LEGAL("gbs %llu", (unsigned long long)round);
 }
 
+/* Micro-batches of a step; 0: another rule says why there are none. */
+static uint64_t micro_batches(const struct ty_plan *p)
+{
+    const uint64_t round = (uint64_t)p->mbs * p->dp;
+    return round && p->gbs % round == 0 ? p->gbs / round : 0;
+}
+
+/* A last group shorter than the pipeline would leave a stage waiting for itself. */
 static bool interleave_broken(struct scope *s)
 {
-    const uint64_t round = (uint64_t)s->plan->mbs * s->plan->dp;
-    return s->plan->schedule == TY_SCHEDULE_INTERLEAVED && round && s->plan->gbs % round == 0 &&
-           s->plan->gbs / round % s->plan->pp != 0;
+    const struct ty_plan *p = s->plan;
+    const uint64_t m = micro_batches(p);
+    if (p->schedule != TY_SCHEDULE_INTERLEAVED || !m)
+        return false;
+    return p->pp_group < p->pp || (m % p->pp_group != 0 && m % p->pp_group < p->pp);
 }
 
 static void interleave_tell(const struct scope *s, struct ty_violation *out)
 {
     const struct ty_plan *p = s->plan;
     const uint64_t round = (uint64_t)p->mbs * p->dp;
+    if (p->pp_group != p->pp) {
+        SAY("interleaved schedule: groups of %u of %llu micro-batches; each group, the last one "
+            "too, needs at least pp %u",
+            p->pp_group, (unsigned long long)micro_batches(p), p->pp);
+        LEGAL("pp_group %u, or one that leaves a last group of at least %u", p->pp, p->pp);
+        return;
+    }
     SAY("interleaved schedule: gbs/(mbs*dp) = %u/(%u*%u) = %llu micro-batches are not a multiple "
         "of "
         "pp %u",
         p->gbs, p->mbs, p->dp, (unsigned long long)(p->gbs / round), p->pp);
     LEGAL("gbs: a multiple of mbs*dp*pp = %llu", (unsigned long long)(round * p->pp));
+}
+
+static bool dualpipe_broken(struct scope *s)
+{
+    const struct ty_plan *p = s->plan;
+    const uint64_t m = micro_batches(p);
+    const bool two_ways = p->schedule == TY_SCHEDULE_DUALPIPE;
+    if (!two_ways && p->schedule != TY_SCHEDULE_DUALPIPEV)
+        return false;
+    return (m && m < 2ull * p->pp) || (two_ways && (p->pp % 2 != 0 || m % 2 != 0));
+}
+
+static void dualpipe_tell(const struct scope *s, struct ty_violation *out)
+{
+    const struct ty_plan *p = s->plan;
+    const bool two_ways = p->schedule == TY_SCHEDULE_DUALPIPE;
+    SAY("%s with pp %u and gbs/(mbs*dp) = %llu micro-batches", two_ways ? "dualpipe" : "dualpipev",
+        p->pp, (unsigned long long)micro_batches(p));
+    LEGAL("%sat least 2*pp = %u micro-batches%s", two_ways ? "an even pp, " : "", 2 * p->pp,
+          two_ways ? ", an even number" : "");
 }
 
 /* ---- tokens --------------------------------------------------------------------------------- */
@@ -482,6 +527,7 @@ const struct rule legality_rules[] = {
     {"layers", TY_REJECT_LAYERS, layers_broken, layers_tell, {KNOB(vpp), KNOB(pp)}},
     {"batch", TY_REJECT_BATCH, batch_broken, batch_tell, {KNOB(mbs)}},
     {"interleave", TY_REJECT_BATCH, interleave_broken, interleave_tell, {{0}}},
+    {"dualpipe", TY_REJECT_BATCH, dualpipe_broken, dualpipe_tell, {{0}}},
     {"tp_domain", TY_REJECT_DOMAIN, domain_broken, domain_tell, {KNOB(tp)}},
     {"order", TY_REJECT_OTHER_RULE, order_broken, order_tell, {{0}}},
     {"order_experts", TY_REJECT_OTHER_RULE, stages_broken, stages_tell, {{0}}},

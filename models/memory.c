@@ -13,6 +13,7 @@
  */
 #include "models/memory.h"
 #include "models/memory_layer.h"
+#include "models/pipeline.h"
 
 #include <math.h>
 
@@ -94,6 +95,8 @@ struct terms {
     const struct ty_plan *plan;
     const struct slot *slots;
     const struct stack_habits *habits;
+    struct pipeline pipeline;
+    double copies; /* of the model, over the pipeline: a stage in flight is one slot of several */
     struct state_bytes dense, expert;
     double tokens, table; /* tokens of a micro-batch; parameters of one vocabulary table */
     struct layer_memory kind[TY_MAX_KINDS];
@@ -106,6 +109,8 @@ static void terms_init(const struct setting *setting, const struct ty_plan *plan
     t->plan = plan;
     t->slots = slots;
     t->habits = stack_habits(setting->profile.stack);
+    t->pipeline = pipeline_of(plan);
+    t->copies = t->pipeline.shape == PIPELINE_TWO_WAYS ? 2.0 : 1.0;
     states_of(plan, t->habits, false, &t->dense);
     states_of(plan, t->habits, true, &t->expert);
     t->tokens = (double)plan->seq * plan->mbs / plan->cp;
@@ -201,8 +206,9 @@ static void sum_stage(const struct terms *t, uint32_t stage, double imbalance, s
 {
     *out = (struct stage){0};
     uint32_t n_rerun = 0;
-    for (uint32_t chunk = 0; chunk < t->plan->vpp; chunk++) {
-        const struct slot *slot = &t->slots[chunk * t->plan->pp + stage];
+    for (uint32_t chunk = 0; chunk < t->pipeline.n_chunks; chunk++) {
+        const uint32_t place = chunk * t->plan->pp + stage;
+        const struct slot *slot = &t->slots[pipeline_slot(&t->pipeline, place)];
         add_layers(t, slot, imbalance, &n_rerun, out);
         out->embedding |= slot->embedding;
         out->head |= slot->head;
@@ -213,13 +219,8 @@ static void sum_stage(const struct terms *t, uint32_t stage, double imbalance, s
 
 double memory_in_flight(const struct ty_plan *plan, uint32_t stage)
 {
-    const double m = plan->n_micro, p = plan->pp, v = plan->vpp, r = stage;
-    double alive = p - r;
-    if (plan->schedule == TY_SCHEDULE_GPIPE)
-        alive = m;
-    else if (plan->schedule == TY_SCHEDULE_INTERLEAVED)
-        alive = (2.0 * (p - r - 1.0) + (v - 1.0) * p + 1.0) / v;
-    return fmin(alive, m);
+    const struct pipeline pipeline = pipeline_of(plan);
+    return pipeline_in_flight(&pipeline, stage);
 }
 
 static void states(const struct terms *t, const struct stage *sum, double bytes[TY_N_MEM])
@@ -298,10 +299,10 @@ static void stage_memory(const struct terms *t, uint32_t stage, double imbalance
 {
     struct stage sum;
     sum_stage(t, stage, imbalance, &sum);
-    out->in_flight = memory_in_flight(t->plan, stage);
+    out->in_flight = pipeline_in_flight(&t->pipeline, stage);
     states(t, &sum, out->bytes);
     double logits_bytes = 0.0, head_bytes = 0.0;
-    out->bytes[TY_MEM_ACTIVATIONS] = out->in_flight * amount_bytes(sum.kept, imbalance);
+    out->bytes[TY_MEM_ACTIVATIONS] = out->in_flight * amount_bytes(sum.kept, imbalance) / t->copies;
     const double hidden_bytes =
         2.0 * t->tokens * t->setting->model.hidden / (t->plan->sp == TY_ON ? t->plan->tp : 1);
     if (sum.head) {

@@ -8,6 +8,7 @@
  *     value, so that equal work means equal resolved plans;
  *   - resolving a resolved plan changes nothing.
  */
+#include "models/pipeline.h"
 #include "models/fields.h"
 #include "models/routing.h"
 #include "models/setting.h"
@@ -166,9 +167,11 @@ static void resolve_sizes(const struct resolver *r, const struct features *has)
     default_size(r, &plan->cp, 1, "cp", "no context parallelism asked for");
     default_size(r, &plan->ep, 1, "ep", "no expert parallelism asked for");
     default_size(r, &plan->etp, 1, "etp", "experts are not split");
-    const bool plain = plan->schedule == TY_SCHEDULE_GPIPE || plan->schedule == TY_SCHEDULE_1F1B;
-    if (plain)
-        drop_size(r, &plan->vpp, 1, "vpp", "only the interleaved schedule has chunks");
+    const uint32_t chunks = pipeline_fixed_chunks((enum ty_schedule)plan->schedule);
+    if (chunks == 1)
+        drop_size(r, &plan->vpp, 1, "vpp", "only interleaved, zb-v and dualpipev have chunks");
+    else if (chunks > 1)
+        default_size(r, &plan->vpp, chunks, "vpp", "the chunks of a stage in this schedule");
     else if (plan->pp == 1 && plan->vpp == 0)
         plan->vpp = 1;
     default_size(r, &plan->vpp, 1, "vpp", "one chunk of layers per stage");
@@ -312,6 +315,25 @@ static void resolve_parallel(const struct resolver *r)
     default_enum(r, &plan->schedule, plan->vpp > 1 ? TY_SCHEDULE_INTERLEAVED : TY_SCHEDULE_1F1B,
                  "schedule", plan->vpp > 1 ? "vpp is above 1" : "default of Megatron-Core",
                  (double)NAN);
+    if (plan->schedule != TY_SCHEDULE_INTERLEAVED)
+        drop_size(r, &plan->pp_group, 0, "pp_group", "only the interleaved schedule has groups");
+    else if (plan->pp_group == 0)
+        plan->pp_group = plan->pp;
+}
+
+/* Early recompute fills bubbles: it takes a pipeline that recomputes, parameters at hand. */
+static void resolve_early(const struct resolver *r)
+{
+    struct ty_plan *plan = r->plan;
+    if (plan->recompute == TY_RECOMPUTE_NONE)
+        drop_enum(r, &plan->recompute_early, TY_OFF, "recompute_early", "nothing is recomputed");
+    else if (plan->pp == 1)
+        drop_enum(r, &plan->recompute_early, TY_OFF, "recompute_early", "pp is 1: no bubble");
+    else if (plan->reshard_after_forward == TY_ON && (uint64_t)plan->dp * plan->cp > 1)
+        drop_enum(r, &plan->recompute_early, TY_OFF, "recompute_early",
+                  "parameters are gathered when the gradient comes");
+    if (plan->recompute_early == TY_AUTO)
+        plan->recompute_early = TY_OFF;
 }
 
 /* What random routing of one micro-batch does to the busiest expert: the least a router will do. */
@@ -357,12 +379,15 @@ static void resolve_experts(const struct resolver *r, const struct features *has
 /* Bits of overlap whose communication exists in this plan. */
 static uint32_t overlap_with_effect(const struct ty_plan *plan, const struct features *has)
 {
+    const bool exchange = has->moe && (uint64_t)plan->ep * plan->etp > 1;
+    struct ty_plan batch = *plan;
+    batch.overlap = TY_OVERLAP_BATCH;
     const bool replicas = (uint64_t)plan->dp * plan->cp > 1;
     const bool sharded = replicas && plan->sharding != TY_SHARDING_NONE;
     return (plan->tp > 1 ? TY_OVERLAP_TP : 0u) | (replicas ? TY_OVERLAP_GRAD : 0u) |
            (sharded ? TY_OVERLAP_PARAM : 0u) | (plan->pp > 1 ? TY_OVERLAP_PP : 0u) |
-           (plan->cp > 1 ? TY_OVERLAP_CP : 0u) |
-           (has->moe && (uint64_t)plan->ep * plan->etp > 1 ? TY_OVERLAP_EP : 0u);
+           (plan->cp > 1 ? TY_OVERLAP_CP : 0u) | (exchange ? TY_OVERLAP_EP : 0u) |
+           (exchange && pipeline_of(&batch).joins ? TY_OVERLAP_BATCH : 0u);
 }
 
 static void overlap_text(uint32_t overlap, char *text, size_t bytes)
@@ -392,7 +417,7 @@ static void resolve_overlap(const struct resolver *r, const struct features *has
     const uint32_t without = wanted & ~possible & ~(uint32_t)TY_OVERLAP_GIVEN;
     if (given && without) {
         overlap_text(without, text, sizeof text);
-        note_unused(r, "overlap", text, "this plan has no such communication");
+        note_unused(r, "overlap", text, "this plan has no such communication or cannot hide it");
     }
     if (!given && possible) {
         overlap_text(plan->overlap, text, sizeof text);
@@ -425,6 +450,7 @@ void plan_resolve(const struct setting *setting, const struct ty_plan *in, struc
     resolve_recompute(&r, &has);
     resolve_sharding(&r);
     resolve_parallel(&r);
+    resolve_early(&r);
     resolve_experts(&r, &has);
     resolve_overlap(&r, &has);
     note_replicated_heads(&r, &has);

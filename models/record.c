@@ -222,6 +222,20 @@ static void read_parts(const struct run *run, struct record *record)
     parts_read(&parts, record->part_s);
 }
 
+/* Of a backward over a forward; dgrad, with the recompute, and wgrad share it. */
+static double backward_host_ratio(const struct request *request)
+{
+    const double rerun = request->plan->recompute == TY_RECOMPUTE_FULL ? 1.0 : 0.0;
+    switch (request->phase) {
+    case PHASE_DGRAD:
+        return 0.5 * HOST_BACKWARD + rerun;
+    case PHASE_WGRAD:
+        return 0.5 * HOST_BACKWARD;
+    default:
+        return HOST_BACKWARD + rerun;
+    }
+}
+
 /* host = site max(n_launches * issue, host_layer (1 + growth log2 t) * weight of the pass) */
 static double host_time_s(const struct request *request, const struct item_list *items)
 {
@@ -235,7 +249,7 @@ static double host_time_s(const struct request *request, const struct item_list 
         if (request->setting->model.kinds[request->kind].mlp == TY_MLP_MOE)
             layer_s *= HOST_MOE;
         if (request->phase != PHASE_FORWARD)
-            layer_s *= HOST_BACKWARD + (plan->recompute == TY_RECOMPUTE_FULL ? 1.0 : 0.0);
+            layer_s *= backward_host_ratio(request);
     }
     const double issue_s = items->n_launches * profile->launch_issue_s;
     return profile->site_host_ratio * fmax(issue_s, layer_s) *

@@ -36,6 +36,7 @@ void step_destroy(struct step *step)
     const struct ty_allocator source = step->allocator;
     record_cache_destroy(step->records);
     engine_destroy(step->engine);
+    array_free(&source, step->placed, step->placed_capacity, sizeof *step->placed);
     array_free(&source, step->info, step->info_capacity, sizeof *step->info);
     arena_destroy(&step->arena);
     source.release(source.user, step, sizeof *step);
@@ -62,11 +63,12 @@ ty_status step_lay(struct step *step, const struct setting *setting, const struc
 static void add_origins(const struct step *step, struct origins *out)
 {
     *out = step->origins;
-    for (uint32_t slot = 0; slot < step->n_slots; slot++)
-        for (uint32_t i = 0; i < step_n_units(&step->slots[slot]); i++) {
-            const struct unit unit = step_unit(step, slot, i);
-            for (enum pass_kind kind = PASS_FORWARD; kind <= PASS_BACKWARD; kind++)
-                origins_add(out, &step_record(step, &unit, kind)->origins, step->n_micro);
+    for (uint32_t place = 0; place < step->n_places; place++)
+        for (uint32_t i = 0; i < step_n_units(&step->slots[place]); i++) {
+            const struct unit unit = step_unit(step, place, i);
+            for (enum pass_kind kind = PASS_FORWARD; kind < N_PASS_KINDS; kind++)
+                if (step_counts(step, kind))
+                    origins_add(out, &step_record(step, &unit, kind)->origins, step->n_micro);
         }
 }
 
@@ -95,6 +97,7 @@ struct ty_trace_event step_event(const struct step *step, uint32_t task)
 {
     static const char *const names[N_TASK_KINDS] = {
         [TASK_FORWARD] = "F",      [TASK_BACKWARD] = "B",       [TASK_FIXED] = "step fixed",
+        [TASK_WGRAD] = "W",        [TASK_RECOMPUTE] = "R",      [TASK_COPIES] = "copies AR",
         [TASK_ISSUE] = "issue",    [TASK_SEND] = "send",        [TASK_GATHER] = "param AG",
         [TASK_REDUCE] = "grad RS", [TASK_REPLICAS] = "grad AR", [TASK_TIED] = "embedding AR",
         [TASK_NORM] = "grad norm", [TASK_SYNC] = "norm AR",     [TASK_OPTIMIZER] = "optimizer"};

@@ -11,19 +11,28 @@
 
 static bool is_pass(const struct task_info *info)
 {
-    return info->kind == TASK_FORWARD || info->kind == TASK_BACKWARD;
+    return info->kind == TASK_FORWARD || info->kind == TASK_BACKWARD || info->kind == TASK_WGRAD ||
+           info->kind == TASK_RECOMPUTE;
 }
 
 /* Waiting for another stage's passes is the bubble. */
 static enum ty_part part_of(const void *user, uint32_t task)
 {
-    static const enum ty_part parts[N_TASK_KINDS] = {
-        [TASK_FORWARD] = TY_PART_BUBBLE, [TASK_BACKWARD] = TY_PART_BUBBLE,
-        [TASK_FIXED] = TY_PART_LAUNCH,   [TASK_ISSUE] = TY_PART_LAUNCH,
-        [TASK_SEND] = TY_PART_PP,        [TASK_GATHER] = TY_PART_DP,
-        [TASK_REDUCE] = TY_PART_DP,      [TASK_REPLICAS] = TY_PART_DP,
-        [TASK_TIED] = TY_PART_DP,        [TASK_NORM] = TY_PART_OPTIMIZER,
-        [TASK_SYNC] = TY_PART_OPTIMIZER, [TASK_OPTIMIZER] = TY_PART_OPTIMIZER};
+    static const enum ty_part parts[N_TASK_KINDS] = {[TASK_FORWARD] = TY_PART_BUBBLE,
+                                                     [TASK_BACKWARD] = TY_PART_BUBBLE,
+                                                     [TASK_WGRAD] = TY_PART_BUBBLE,
+                                                     [TASK_RECOMPUTE] = TY_PART_BUBBLE,
+                                                     [TASK_FIXED] = TY_PART_LAUNCH,
+                                                     [TASK_ISSUE] = TY_PART_LAUNCH,
+                                                     [TASK_SEND] = TY_PART_PP,
+                                                     [TASK_GATHER] = TY_PART_DP,
+                                                     [TASK_REDUCE] = TY_PART_DP,
+                                                     [TASK_REPLICAS] = TY_PART_DP,
+                                                     [TASK_COPIES] = TY_PART_DP,
+                                                     [TASK_TIED] = TY_PART_DP,
+                                                     [TASK_NORM] = TY_PART_OPTIMIZER,
+                                                     [TASK_SYNC] = TY_PART_OPTIMIZER,
+                                                     [TASK_OPTIMIZER] = TY_PART_OPTIMIZER};
     return parts[((const struct step *)user)->info[task].kind];
 }
 
@@ -62,9 +71,13 @@ static uint32_t rival_of(const void *user, uint32_t task, double until_s)
 static double stage_work_s(const struct step *step, uint32_t at)
 {
     double sum_s = 0.0;
-    for (uint32_t slot = at; slot < step->n_slots; slot += step->n_stages)
-        sum_s += step->segments[step->cuts[2 * slot + PASS_FORWARD].whole].time_s +
-                 step->segments[step->cuts[2 * slot + PASS_BACKWARD].whole].time_s;
+    for (uint32_t place = at; place < step->n_places; place += step->n_stages) {
+        double place_s = 0.0;
+        for (uint32_t kind = 0; kind < N_PASS_KINDS; kind++)
+            if (step_counts(step, (enum pass_kind)kind))
+                place_s += step->segments[step->cuts[N_PASS_KINDS * place + kind].whole].time_s;
+        sum_s += place_s;
+    }
     return step->n_micro * sum_s + step_norm_s(step, &step->stages[at].held) +
            step_optimizer_s(step, &step->stages[at].held);
 }
@@ -98,14 +111,18 @@ static void add_task(const struct step *step, uint32_t task, struct parts *parts
 
 static double flop_hw(const struct step *step)
 {
+    const double copies = step->pipeline.shape == PIPELINE_TWO_WAYS ? 2.0 : 1.0;
     double sum = 0.0;
-    for (uint32_t slot = 0; slot < step->n_slots; slot++)
-        for (uint32_t i = 0; i < step_n_units(&step->slots[slot]); i++) {
-            const struct unit unit = step_unit(step, slot, i);
-            sum += step_record(step, &unit, PASS_FORWARD)->flop_hw +
-                   step_record(step, &unit, PASS_BACKWARD)->flop_hw;
+    for (uint32_t place = 0; place < step->n_places; place++)
+        for (uint32_t i = 0; i < step_n_units(&step->slots[place]); i++) {
+            const struct unit unit = step_unit(step, place, i);
+            double both = 0.0;
+            for (uint32_t kind = 0; kind < N_PASS_KINDS; kind++)
+                if (step_counts(step, (enum pass_kind)kind))
+                    both += step_record(step, &unit, (enum pass_kind)kind)->flop_hw;
+            sum += both;
         }
-    return sum * step->n_micro / step->n_stages;
+    return sum * step->n_micro / step->n_stages / copies;
 }
 
 void step_breakdown(const struct step *step, struct step_result *out)

@@ -5,6 +5,7 @@
  *
  *   stage   step fixed -> passes -> gradient norm -> [all stages] -> optimizer
  *   pass    [parameters gathered] -> segment -> [gradients reduced] ... -> message
+ *   joined  forward, backward -> both messages; both wait for both
  *
  * Messages: with TY_OVERLAP_PP on their own streams; without, the sender does not go on before
  * its message has arrived (the receiver waits for it anyway).
@@ -24,7 +25,7 @@ struct builder {
     uint32_t start;       /* task: the fixed time of the step */
     uint32_t compute[2];  /* last segment, the one before */
     uint32_t host;        /* last issue; ENGINE_NONE: the host never binds */
-    uint32_t blocking[3]; /* the next segment waits for them: reduces, message */
+    uint32_t blocking[4]; /* the next segment waits for them: reduces, messages */
     uint32_t last[N_STREAMS];
     const struct segment *unreduced; /* gradients of the last segment, not yet sent */
     bool unreduced_last;             /* of the last micro-batch */
@@ -147,7 +148,7 @@ static uint32_t add_segment(struct builder *b, uint32_t index, struct task_info 
     const uint32_t id = add(b, &segment->compute, &info);
     for (uint32_t share = 0; share < N_SHARES; share++)
         after(b, gathered[share], id);
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < 4; i++) {
         after(b, b->blocking[i], id);
         b->blocking[i] = ENGINE_NONE;
     }
@@ -163,68 +164,111 @@ static uint32_t add_segment(struct builder *b, uint32_t index, struct task_info 
     return id;
 }
 
-/* The task that makes the result of the pass just added available where it is needed. */
-static uint32_t add_message(struct builder *b, uint32_t slot, enum pass_kind kind,
+/* The task that makes the result of a pass available where it is needed; what was added last ends
+ * the pass. */
+static uint32_t add_message(struct builder *b, uint32_t place, enum pass_kind kind,
                             struct task_info info)
 {
     const struct step *step = b->step;
-    const bool end = kind == PASS_FORWARD ? slot + 1 == step->n_slots : slot == 0;
-    info.kind = TASK_SEND;
-    info.stream = kind == PASS_FORWARD ? STREAM_FORWARD : STREAM_BACKWARD;
-    if (end || !b->stage->send[kind].used)
+    const bool forward = kind == PASS_FORWARD;
+    /* Where the result goes is where the other direction comes from. */
+    const uint32_t to =
+        pipeline_source(&step->pipeline, place, forward ? PASS_BACKWARD : PASS_FORWARD);
+    if (to == ENGINE_NONE || (to % step->n_stages == b->at && step->n_stages > 1))
         return b->compute[0];
-    const uint32_t id = add(b, &b->stage->send[kind].task, &info);
+    const bool round = step->pipeline.shape == PIPELINE_ROUND;
+    const bool back = round ? !forward : to % step->n_stages < b->at;
+    info.kind = TASK_SEND;
+    info.stream = back ? STREAM_BACKWARD : STREAM_FORWARD;
+    if (!b->stage->send[back].used)
+        return b->compute[0];
+    const uint32_t id = add(b, &b->stage->send[back].task, &info);
     after(b, b->compute[0], id);
     after(b, b->host, id);
     if (!(step->plan->overlap & TY_OVERLAP_PP))
-        b->blocking[2] = id;
+        b->blocking[2 + !forward] = id;
     return id;
 }
 
-static struct pass_tasks *pass_tasks(const struct step *step, uint32_t slot, uint32_t micro,
-                                     enum pass_kind kind)
+static struct pass_tasks *pass_tasks(const struct step *step, uint32_t place, uint32_t micro,
+                                     bool backward)
 {
-    return &step->passes[((size_t)slot * step->n_micro + micro) * 2 + kind];
+    return &step->passes[((size_t)place * step->n_micro + micro) * 2 + backward];
 }
 
-static void add_pass(struct builder *b, const struct pass *pass)
+/* The segments of a pass; `beside`: it runs beside one of the other direction. returns its first
+ * task that needs a message. */
+static uint32_t add_segments(struct builder *b, const struct pass *pass, bool beside,
+                             const struct task_info *info)
 {
     const struct step *step = b->step;
     const struct traffic *traffic = &step->traffic;
-    const uint32_t slot = pass->chunk * step->n_stages + b->at;
-    const struct cut *cut = &step->cuts[2 * slot + pass->kind];
-    const bool forward = pass->kind == PASS_FORWARD, last = pass->micro + 1 == step->n_micro;
-    const bool gather =
-        traffic->gather_every || (forward && traffic->gather_first && pass->micro == 0);
-    const bool reduce = !forward && (traffic->reduce_every || (traffic->reduce_last && last));
-    const struct task_info info = {forward ? TASK_FORWARD : TASK_BACKWARD,
-                                   STREAM_COMPUTE,
-                                   b->at,
-                                   pass->micro,
-                                   pass->chunk,
-                                   ENGINE_NONE};
-    struct pass_tasks *tasks = pass_tasks(step, slot, pass->micro, pass->kind);
-    const uint32_t n = gather || reduce ? cut->n : 1;
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t index = gather || reduce ? cut->first + i : cut->whole;
-        const uint32_t id = add_segment(b, index, info);
+    const struct cut *cut =
+        &step->cuts[N_PASS_KINDS * (pass->chunk * step->n_stages + b->at) + pass->kind];
+    const bool forward = pass->kind == PASS_FORWARD;
+    const bool first = pass->micro == pipeline_first_micro(&step->pipeline, pass->chunk);
+    const bool last = pass->micro + 1 == pipeline_end_micro(&step->pipeline, pass->chunk);
+    const bool gather = (traffic->gather_every && pass->kind != PASS_WGRAD) ||
+                        (forward && traffic->gather_first && first);
+    const bool reduce = (pass->kind == PASS_BACKWARD || pass->kind == PASS_WGRAD) &&
+                        (traffic->reduce_every || (traffic->reduce_last && last));
+    const bool pieces = gather || reduce;
+    uint32_t first_task = ENGINE_NONE;
+    if (cut->early != ENGINE_NONE && (pieces || !beside)) {
+        struct task_info early = *info;
+        early.kind = TASK_RECOMPUTE;
+        add_segment(b, cut->early, early);
+    }
+    for (uint32_t i = 0; i < (pieces ? cut->n : 1); i++) {
+        const uint32_t whole = beside ? cut->joined : cut->whole;
+        const uint32_t index = pieces ? cut->first + i : whole;
+        const uint32_t id = add_segment(b, index, *info);
         if (i == 0)
-            tasks->first = id;
+            first_task = id;
         b->unreduced = reduce ? &step->segments[index] : NULL;
         b->unreduced_last = last;
     }
-    tasks->message = add_message(b, slot, pass->kind, info);
+    return first_task;
 }
 
-static void add_stage(struct builder *b, const struct pass *order)
+static struct task_info pass_info(const struct builder *b, const struct pass *pass)
+{
+    static const enum task_kind kinds[N_PASS_KINDS] = {TASK_FORWARD, TASK_BACKWARD, TASK_BACKWARD,
+                                                       TASK_WGRAD};
+    return (struct task_info){kinds[pass->kind], STREAM_COMPUTE, b->at,
+                              pass->micro,       pass->chunk,    ENGINE_NONE};
+}
+
+/* A pass, or a forward and the backward joined to it. returns the number of passes. */
+static uint32_t add_pass(struct builder *b, const struct pass *pass)
+{
+    const struct step *step = b->step;
+    const uint32_t n = pass->joined ? 2 : 1;
+    uint32_t first = ENGINE_NONE;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct task_info info = pass_info(b, &pass[i]);
+        const uint32_t id = add_segments(b, &pass[i], pass->joined, &info);
+        first = i == 0 ? id : first;
+    }
+    for (uint32_t i = 0; i < n && pass[i].kind != PASS_WGRAD; i++) {
+        const uint32_t place = pass[i].chunk * step->n_stages + b->at;
+        struct pass_tasks *tasks =
+            pass_tasks(step, place, pass[i].micro, pass[i].kind != PASS_FORWARD);
+        tasks->first = first;
+        tasks->message = add_message(b, place, pass[i].kind, pass_info(b, &pass[i]));
+    }
+    return n;
+}
+
+static void add_stage(struct builder *b, const struct pass *order, uint32_t n_passes)
 {
     const struct step *step = b->step;
     const struct task_info fixed = {.kind = TASK_FIXED, .stream = STREAM_COMPUTE, .stage = b->at};
     struct task_info info = {.stage = b->at, .segment = ENGINE_NONE};
     uint32_t ends[N_SHARES];
     b->start = b->stage->first_task = add_fixed(b, step_fixed_s(step), &fixed);
-    for (uint32_t i = 0; i < pipeline_n_passes(step->n_micro, step->n_chunks); i++)
-        add_pass(b, &order[i]);
+    for (uint32_t i = 0; i < n_passes;)
+        i += add_pass(b, &order[i]);
     send_gradients(b);
     if (step->traffic.reduce_end)
         add_reduces(b, &b->stage->flows, &info, true, ends);
@@ -244,14 +288,18 @@ static void add_stage(struct builder *b, const struct pass *order)
 static void add_edges(struct builder *b)
 {
     const struct step *step = b->step;
-    for (uint32_t slot = 0; slot < step->n_slots; slot++)
-        for (uint32_t i = 0; i < 2 * step->n_micro; i++) {
-            const enum pass_kind kind = (enum pass_kind)(i % 2);
-            const uint32_t source = pipeline_source(step->n_stages, step->n_chunks, slot, kind);
-            if (source != ENGINE_NONE)
-                after(b, pass_tasks(step, source, i / 2, kind)->message,
-                      pass_tasks(step, slot, i / 2, kind)->first);
-        }
+    const struct pipeline *pipeline = &step->pipeline;
+    for (uint32_t place = 0; place < step->n_places; place++) {
+        const uint32_t chunk = place / step->n_stages;
+        const uint32_t sources[] = {pipeline_source(pipeline, place, PASS_FORWARD),
+                                    pipeline_source(pipeline, place, PASS_BACKWARD)};
+        const uint32_t end = pipeline_end_micro(pipeline, chunk);
+        for (uint32_t micro = pipeline_first_micro(pipeline, chunk); micro < end; micro++)
+            for (uint32_t backward = 0; backward < 2; backward++)
+                if (sources[backward] != ENGINE_NONE)
+                    after(b, pass_tasks(step, sources[backward], micro, backward)->message,
+                          pass_tasks(step, place, micro, backward)->first);
+    }
 }
 
 /* A tied table lives on the first and the last stage: their gradients are summed (handbook 2.5). */
@@ -260,7 +308,8 @@ static void add_tied(struct builder *b)
     struct step *step = b->step;
     const struct ty_model *model = &step->setting->model;
     struct stage *first = &step->stages[0], *last = &step->stages[step->n_stages - 1];
-    if (b->status != TY_OK || !model->tied || model->lora_rank > 0 || step->n_stages == 1)
+    if (b->status != TY_OK || !model->tied || model->lora_rank > 0 || step->n_stages == 1 ||
+        step->pipeline.shape != PIPELINE_ROUND) /* else both are on one stage */
         return;
     struct collective sum = {.op = COLLECTIVE_ALL_REDUCE,
                              .payload_bytes = (double)model->vocab * model->hidden /
@@ -277,6 +326,34 @@ static void add_tied(struct builder *b)
     }
     after(b, id, first->norm);
     after(b, id, last->norm);
+}
+
+/* Two stages that hold copies of the same layers sum their (sharded) gradients. */
+static void add_copies(struct builder *b)
+{
+    struct step *step = b->step;
+    if (step->pipeline.shape != PIPELINE_TWO_WAYS)
+        return;
+    for (uint32_t at = 0; b->status == TY_OK && at < step->n_stages / 2; at++) {
+        const uint32_t other = step->n_stages - 1 - at;
+        struct stage *const pair[] = {&step->stages[at], &step->stages[other]};
+        struct collective sum = {.op = COLLECTIVE_ALL_REDUCE};
+        struct flow flow;
+        for (uint32_t share = 0; share < N_SHARES; share++)
+            sum.payload_bytes +=
+                step->traffic.grad_bytes * pair[0]->held.trained[share] /
+                (step->plan->sharding == TY_SHARDING_NONE ? 1 : step->traffic.shard[share].size);
+        step_pair_shape(step, at, other, &sum.shape);
+        b->status = step_flow(step, at, other, &sum, 1.0, &flow);
+        b->stage = pair[0];
+        const struct task_info info = {.stage = at, .segment = ENGINE_NONE};
+        const uint32_t id = add_flow(b, &flow, info, TASK_COPIES, STREAM_REPLICA);
+        for (uint32_t i = 0; i < 2; i++) {
+            for (uint32_t j = 0; j < 5; j++)
+                after(b, pair[i]->grads[j], id);
+            after(b, id, pair[i]->norm);
+        }
+    }
 }
 
 /* The global gradient norm joins all stages; then each updates its share. */
@@ -312,7 +389,7 @@ static struct builder open_stage(struct step *step, uint32_t at)
                         .stage = &step->stages[at],
                         .compute = {ENGINE_NONE, ENGINE_NONE},
                         .host = ENGINE_NONE,
-                        .blocking = {ENGINE_NONE, ENGINE_NONE, ENGINE_NONE}};
+                        .blocking = {ENGINE_NONE, ENGINE_NONE, ENGINE_NONE, ENGINE_NONE}};
     for (uint32_t i = 0; i < N_STREAMS; i++)
         b.last[i] = ENGINE_NONE;
     step_held_stage(step, at, &b.stage->held);
@@ -323,20 +400,21 @@ static struct builder open_stage(struct step *step, uint32_t at)
 
 ty_status step_build(struct step *step)
 {
-    const uint32_t n_passes = pipeline_n_passes(step->n_micro, step->n_chunks);
-    struct pass *order = arena_get(&step->arena, n_passes, sizeof *order);
-    step->passes = arena_get(&step->arena, (size_t)n_passes * step->n_stages, sizeof *step->passes);
+    struct pass *order =
+        arena_get(&step->arena, pipeline_most_passes(&step->pipeline), sizeof *order);
+    step->passes =
+        arena_get(&step->arena, 2 * (size_t)step->n_places * step->n_micro, sizeof *step->passes);
     if (!order || !step->passes)
         return TY_ERR_NOMEM;
     struct builder b = {.step = step};
     for (uint32_t at = 0; b.status == TY_OK && at < step->n_stages; at++) {
-        pipeline_order((enum ty_schedule)step->plan->schedule, step->n_stages, step->n_chunks,
-                       step->n_micro, at, order);
+        const uint32_t n_passes = pipeline_order(&step->pipeline, at, order);
         b = open_stage(step, at);
-        add_stage(&b, order);
+        add_stage(&b, order, n_passes);
     }
     add_edges(&b);
     add_tied(&b);
+    add_copies(&b);
     add_tail(&b);
     return b.status;
 }

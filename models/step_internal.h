@@ -48,10 +48,14 @@ struct segment {
     struct flows flows;         /* gather before it, reduce after it */
 };
 
-/* The segments of one slot's pass in one direction. */
+/* The segments of one place's pass of one kind. */
 struct cut {
     uint32_t whole;    /* segment: the pass in one piece */
     uint32_t first, n; /* segments: the pass in pieces */
+    uint32_t joined;   /* segment: whole, beside a pass of the other direction */
+    uint32_t early;    /* segment: recompute that needs no gradient, not in the others but joined;
+                          ENGINE_NONE: none */
+    uint32_t end;      /* after the last segment of the cut */
 };
 
 /* When parameters are gathered and gradients reduced. */
@@ -83,7 +87,9 @@ enum stream_kind {
 
 enum task_kind {
     TASK_FORWARD,
-    TASK_BACKWARD,
+    TASK_BACKWARD, /* dgrad too */
+    TASK_WGRAD,
+    TASK_RECOMPUTE, /* early */
     TASK_FIXED,
     TASK_ISSUE,
     TASK_SEND,
@@ -91,6 +97,7 @@ enum task_kind {
     TASK_REDUCE,
     TASK_REPLICAS,
     TASK_TIED,
+    TASK_COPIES,
     TASK_NORM,
     TASK_SYNC,
     TASK_OPTIMIZER,
@@ -109,7 +116,7 @@ struct stage {
     uint32_t device, stream[N_STREAMS];
     uint32_t link[N_LINKS][2]; /* out, in; ENGINE_NONE: not modelled */
     double same[N_LINKS];      /* identical flows on one physical link */
-    struct flow send[2];       /* by enum pass_kind: to the next, to the previous stage */
+    struct flow send[2];       /* to the next, to the previous stage */
     bool host_binds;           /* some pass is issued slower than it runs */
     struct held held;          /* of the whole stage */
     struct flows flows;        /* all of it at once, at the end */
@@ -134,23 +141,26 @@ struct step {
     /* the plan at hand; setting, plan and slots belong to the caller of the current call */
     const struct setting *setting;
     const struct ty_plan *plan;
-    const struct slot *slots;
-    uint32_t n_stages, n_chunks, n_micro, n_slots;
+    struct pipeline pipeline;
+    uint32_t n_stages, n_micro, n_places; /* of the pipeline */
+    const struct slot *slots;             /* [n_places] what each place holds */
+    struct slot *placed;                  /* the same, where the caller's are in another order */
+    size_t placed_capacity;
     struct ty_plan plain; /* the plan without recompute */
     double jitter;        /* factor on the time of passes */
     double pass_fixed_s;  /* share of a pass in the fixed time of a micro-batch */
-    const struct record *layer[2][TY_MAX_KINDS][2]; /* [plain][kind][enum pass_kind] */
-    const struct record *end[2][2];                 /* embedding, head; [enum pass_kind] */
-    struct held held[2 + TY_MAX_KINDS];             /* of the embedding, the head, each kind */
+    const struct record *layer[2][TY_MAX_KINDS][N_PASS_KINDS]; /* [plain][kind] */
+    const struct record *end[2][N_PASS_KINDS];                 /* embedding, head */
+    struct held held[2 + TY_MAX_KINDS]; /* of the embedding, the head, each kind */
     struct traffic traffic;
     struct group_shape pp;   /* of the pipeline axis */
     bool link_used[N_LINKS]; /* by step-level traffic */
 
     struct segment *segments;
     uint32_t n_segments;
-    struct cut *cuts;          /* [n_slots][enum pass_kind] */
+    struct cut *cuts;          /* [n_places][enum pass_kind] */
     struct stage *stages;      /* [n_stages] */
-    struct pass_tasks *passes; /* [n_slots][n_micro][enum pass_kind] */
+    struct pass_tasks *passes; /* [n_places][n_micro][forward, backward] */
     struct task_info *info;    /* [number of tasks]; grows with the graph */
     size_t info_capacity;
     uint32_t sync_stream;
@@ -161,9 +171,17 @@ struct step {
 ty_status step_prepare(struct step *step, const struct setting *setting, const struct ty_plan *plan,
                        const struct slot *slots, struct ty_error *error);
 uint32_t step_n_units(const struct slot *slot);
-struct unit step_unit(const struct step *step, uint32_t slot, uint32_t index);
+struct unit step_unit(const struct step *step, uint32_t place, uint32_t index);
 const struct record *step_record(const struct step *step, const struct unit *unit,
                                  enum pass_kind kind);
+/* Does the schedule run passes of this kind? */
+bool step_runs(const struct step *step, enum pass_kind kind);
+/* The kinds that make up the work of a micro-batch, each part once. */
+bool step_counts(const struct step *step, enum pass_kind kind);
+/* Share of a pass in the fixed time of a micro-batch. */
+double step_pass_fixed_s(const struct step *step, enum pass_kind kind);
+/* Time by which a pass is shorter when it runs beside one of the other direction (below). */
+double step_hidden_s(const struct step *step, uint32_t place, enum pass_kind kind);
 ty_status step_cut(struct step *step); /* fills segments and cuts; needs traffic */
 
 /* step_traffic.c: parameters, data-parallel traffic, optimizer */

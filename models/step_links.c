@@ -172,10 +172,10 @@ static ty_status add_messages(struct step *step, uint32_t at)
                                  .payload_bytes = tokens * step->setting->model.hidden *
                                                   step->traffic.param_bytes / shards};
     ty_status status = TY_OK;
-    for (uint32_t kind = PASS_FORWARD; status == TY_OK && kind <= PASS_BACKWARD; kind++) {
-        const uint32_t to = (at + (kind == PASS_FORWARD ? 1 : n - 1)) % n;
+    for (uint32_t back = 0; status == TY_OK && back < 2; back++) {
+        const uint32_t to = (at + (back ? n - 1 : 1)) % n;
         step_pair_shape(step, at, to, &message.shape);
-        status = step_flow(step, at, to, &message, 1.0, &step->stages[at].send[kind]);
+        status = step_flow(step, at, to, &message, 1.0, &step->stages[at].send[back]);
     }
     return status;
 }

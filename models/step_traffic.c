@@ -40,6 +40,7 @@ static void fill_held(const struct step *step, const struct slot *slot, double a
 {
     struct ty_plan alone = *step->plan;
     alone.pp = alone.vpp = 1;
+    alone.schedule = TY_SCHEDULE_1F1B;
     memory_rank_params(step->setting, &alone, slot, 0, &out->params[SHARE_DENSE],
                        &out->params[SHARE_EXPERT]);
     const bool frozen = step->setting->model.lora_rank > 0;
@@ -51,7 +52,7 @@ static void fill_all_held(struct step *step)
 {
     const struct ty_model *model = &step->setting->model;
     /* On one stage, head and embedding share what they can: the head is what it adds. */
-    const bool together = step->n_stages == 1;
+    const bool together = step->n_stages == 1 || step->pipeline.shape != PIPELINE_ROUND;
     const struct slot embedding = {.embedding = true}, head = {.embedding = together, .head = true};
     bool seen[TY_MAX_KINDS] = {false};
     fill_held(step, &embedding, 0.0, &step->held[0]);
@@ -85,9 +86,9 @@ void step_held_add(struct held *sum, const struct held *held)
 void step_held_stage(const struct step *step, uint32_t stage, struct held *out)
 {
     *out = (struct held){{0}, {0}};
-    for (uint32_t slot = stage; slot < step->n_slots; slot += step->n_stages)
-        for (uint32_t i = 0; i < step_n_units(&step->slots[slot]); i++) {
-            const struct unit unit = step_unit(step, slot, i);
+    for (uint32_t place = stage; place < step->n_places; place += step->n_stages)
+        for (uint32_t i = 0; i < step_n_units(&step->slots[place]); i++) {
+            const struct unit unit = step_unit(step, place, i);
             step_held_add(out, step_held(step, &unit));
         }
 }

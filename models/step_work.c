@@ -18,22 +18,36 @@ static const double MAX_PASSES = 1 << 26;
 
 /* ---- records ------------------------------------------------------------------------------ */
 
-static ty_status load(struct step *step, bool plain, enum layer_what what, uint32_t layer_kind,
-                      const struct record *out[2])
+bool step_runs(const struct step *step, enum pass_kind kind)
 {
+    return kind == PASS_FORWARD ||
+           (kind == PASS_BACKWARD ? step->pipeline.whole : step->pipeline.splits);
+}
+
+bool step_counts(const struct step *step, enum pass_kind kind)
+{
+    const bool half = kind == PASS_DGRAD || kind == PASS_WGRAD;
+    return step_runs(step, kind) && !(half && step->pipeline.whole);
+}
+
+static ty_status load(struct step *step, bool plain, enum layer_what what, uint32_t layer_kind,
+                      const struct record *out[N_PASS_KINDS])
+{
+    static const enum layer_phase phases[N_PASS_KINDS] = {PHASE_FORWARD, PHASE_BACKWARD,
+                                                          PHASE_DGRAD, PHASE_WGRAD};
     const struct ty_plan *plan = plain ? &step->plain : step->plan;
-    ty_status status = record_get(step->records, step->engine, step->setting, plan, what,
-                                  layer_kind, PHASE_FORWARD, &out[PASS_FORWARD]);
-    if (status == TY_OK)
-        status = record_get(step->records, step->engine, step->setting, plan, what, layer_kind,
-                            PHASE_BACKWARD, &out[PASS_BACKWARD]);
+    ty_status status = TY_OK;
+    for (uint32_t kind = 0; status == TY_OK && kind < N_PASS_KINDS; kind++)
+        if (step_runs(step, (enum pass_kind)kind))
+            status = record_get(step->records, step->engine, step->setting, plan, what, layer_kind,
+                                phases[kind], &out[kind]);
     return status;
 }
 
 static ty_status load_records(struct step *step)
 {
     const struct ty_model *model = &step->setting->model;
-    const bool partial = step->plan->recompute_layers > 0;
+    const bool plain = step->plan->recompute_layers > 0 || step->plan->recompute_early == TY_ON;
     bool used[TY_MAX_KINDS] = {false};
     for (uint32_t layer = 0; layer < model->n_layers; layer++)
         used[model->layer_kind[layer]] = true;
@@ -44,10 +58,25 @@ static ty_status load_records(struct step *step)
         if (!used[kind])
             continue;
         status = load(step, false, WHAT_LAYER, kind, step->layer[0][kind]);
-        if (status == TY_OK && partial)
+        if (status == TY_OK && plain)
             status = load(step, true, WHAT_LAYER, kind, step->layer[1][kind]);
     }
     return status;
+}
+
+/* Lays the slots out by place. */
+static ty_status place_slots(struct step *step, const struct slot *slots)
+{
+    step->slots = slots;
+    if (step->pipeline.shape == PIPELINE_ROUND)
+        return TY_OK;
+    if (!array_grow(&step->allocator, (void **)&step->placed, &step->placed_capacity,
+                    step->n_places, sizeof *step->placed))
+        return TY_ERR_NOMEM;
+    for (uint32_t place = 0; place < step->n_places; place++)
+        step->placed[place] = slots[pipeline_slot(&step->pipeline, place)];
+    step->slots = step->placed;
+    return TY_OK;
 }
 
 ty_status step_prepare(struct step *step, const struct setting *setting, const struct ty_plan *plan,
@@ -60,17 +89,18 @@ ty_status step_prepare(struct step *step, const struct setting *setting, const s
     step->simulated = false;
     step->setting = setting;
     step->plan = plan;
-    step->slots = slots;
+    step->pipeline = pipeline_of(plan);
     step->n_stages = plan->pp;
-    step->n_chunks = plan->vpp;
     step->n_micro = plan->n_micro;
-    step->n_slots = plan->pp * plan->vpp;
+    step->n_places = pipeline_n_places(&step->pipeline);
     step->plain = *plan;
     step->plain.recompute = TY_RECOMPUTE_NONE;
     step->plain.recompute_layers = 0;
     step->jitter = 1.0 + profile->jitter_ratio * log2(plan->n_gpus);
     step->pass_fixed_s = profile->micro_fixed_s * profile->site_host_ratio / (2.0 * plan->vpp);
-    const ty_status status = record_cache_use(step->records, setting);
+    ty_status status = place_slots(step, slots);
+    if (status == TY_OK)
+        status = record_cache_use(step->records, setting);
     return status == TY_OK ? load_records(step) : status;
 }
 
@@ -82,19 +112,19 @@ uint32_t step_n_units(const struct slot *slot)
 }
 
 /* Full recompute of the first n layers of a stage: true for those after them. */
-static bool is_plain(const struct step *step, uint32_t slot, uint32_t layer_of_slot)
+static bool is_plain(const struct step *step, uint32_t place, uint32_t layer_of_slot)
 {
     if (step->plan->recompute_layers == 0)
         return false;
-    uint32_t place = layer_of_slot;
-    for (uint32_t other = slot % step->n_stages; other < slot; other += step->n_stages)
-        place += step->slots[other].n_layers;
-    return place >= step->plan->recompute_layers;
+    uint32_t before = layer_of_slot;
+    for (uint32_t other = place % step->n_stages; other < place; other += step->n_stages)
+        before += step->slots[other].n_layers;
+    return before >= step->plan->recompute_layers;
 }
 
-struct unit step_unit(const struct step *step, uint32_t slot, uint32_t index)
+struct unit step_unit(const struct step *step, uint32_t place, uint32_t index)
 {
-    const struct slot *at = &step->slots[slot];
+    const struct slot *at = &step->slots[place];
     if (at->embedding && index == 0)
         return (struct unit){.what = WHAT_EMBEDDING};
     const uint32_t layer = index - at->embedding;
@@ -102,7 +132,7 @@ struct unit step_unit(const struct step *step, uint32_t slot, uint32_t index)
         return (struct unit){.what = WHAT_HEAD};
     return (struct unit){.what = WHAT_LAYER,
                          .kind = step->setting->model.layer_kind[at->first_layer + layer],
-                         .plain = is_plain(step, slot, layer)};
+                         .plain = is_plain(step, place, layer)};
 }
 
 const struct record *step_record(const struct step *step, const struct unit *unit,
@@ -110,6 +140,52 @@ const struct record *step_record(const struct step *step, const struct unit *uni
 {
     return unit->what == WHAT_LAYER ? step->layer[unit->plain][unit->kind][kind]
                                     : step->end[unit->what == WHAT_HEAD][kind];
+}
+
+double step_pass_fixed_s(const struct step *step, enum pass_kind kind)
+{
+    return kind == PASS_DGRAD || kind == PASS_WGRAD ? 0.5 * step->pass_fixed_s : step->pass_fixed_s;
+}
+
+/* ---- beside a pass of the other direction --------------------------------------------------
+ * Batch-level overlap: the expert traffic of one pass runs beside the kernels of the other, which
+ * lose the share a of their speed meanwhile (handbook 5.8):
+ *
+ *   a pass is shorter by (1 - a) min(its exposed expert traffic, kernels of the other pass)
+ *
+ * The other pass is the one of the stage with the fewest kernels. */
+
+struct busy {
+    double kernels_s, expert_s;
+};
+
+static struct busy busy_of(const struct step *step, uint32_t place, enum pass_kind kind)
+{
+    struct busy sum = {0.0, 0.0};
+    for (uint32_t i = 0; i < step_n_units(&step->slots[place]); i++) {
+        const struct unit unit = step_unit(step, place, i);
+        const struct record *record = step_record(step, &unit, kind);
+        sum.kernels_s += record->part_s[TY_PART_GEMM] + record->part_s[TY_PART_ATTENTION] +
+                         record->part_s[TY_PART_MEMORY_BOUND];
+        sum.expert_s += record->part_s[TY_PART_EP];
+    }
+    return sum;
+}
+
+double step_hidden_s(const struct step *step, uint32_t place, enum pass_kind kind)
+{
+    const struct ty_profile *profile = &step->setting->profile;
+    const enum pass_kind other = kind == PASS_FORWARD ? PASS_BACKWARD : PASS_FORWARD;
+    if (!step->pipeline.joins || !(step->plan->overlap & TY_OVERLAP_BATCH))
+        return 0.0;
+    double least_s = HUGE_VAL;
+    for (uint32_t at = place % step->n_stages; at < step->n_places; at += step->n_stages)
+        least_s = fmin(least_s, busy_of(step, at, other).kernels_s);
+    struct group_shape shape;
+    grid_shape(step->setting, step->plan, AXIS_EP, &shape);
+    const double slow =
+        shape.link > LINK_SCALEUP ? profile->slow_compute_nic : profile->slow_compute_scaleup;
+    return step->jitter * (1.0 - slow) * fmin(busy_of(step, place, kind).expert_s, least_s);
 }
 
 /* ---- segments ----------------------------------------------------------------------------- */
@@ -133,39 +209,52 @@ static bool is_full(const struct segment *segment, double bucket_params)
            segment->held.params[SHARE_EXPERT] >= bucket_params;
 }
 
-/* Appends the segments of a slot's pass, closing one whenever its parameters fill a bucket. */
-static void cut_pass(struct step *step, uint32_t slot, enum pass_kind kind, double bucket_params)
+/* Appends the segments of a place's pass, closing one whenever its parameters fill a bucket. */
+static void cut_pass(struct step *step, uint32_t place, enum pass_kind kind, double bucket_params)
 {
-    const uint32_t n_units = step_n_units(&step->slots[slot]);
+    const uint32_t n_units = step_n_units(&step->slots[place]);
     struct segment *segment = &step->segments[step->n_segments++];
-    segment->time_s = segment->part_s[TY_PART_LAUNCH] = step->jitter * step->pass_fixed_s;
+    segment->time_s = segment->part_s[TY_PART_LAUNCH] =
+        step->jitter * step_pass_fixed_s(step, kind);
     for (uint32_t i = 0; i < n_units; i++) {
-        const struct unit unit = step_unit(step, slot, kind == PASS_FORWARD ? i : n_units - 1 - i);
+        const struct unit unit = step_unit(step, place, kind == PASS_FORWARD ? i : n_units - 1 - i);
         add_unit(step, &unit, kind, segment);
         if (i + 1 < n_units && is_full(segment, bucket_params))
             segment = &step->segments[step->n_segments++];
     }
 }
 
+/* Does the kind end with complete gradients? Wgrad reads no parameters. */
+static bool makes_gradients(enum pass_kind kind)
+{
+    return kind == PASS_BACKWARD || kind == PASS_WGRAD;
+}
+
+static bool gathers(const struct traffic *traffic, enum pass_kind kind)
+{
+    return (traffic->gather_every && kind != PASS_WGRAD) ||
+           (traffic->gather_first && kind == PASS_FORWARD);
+}
+
+static bool reduces(const struct traffic *traffic, enum pass_kind kind)
+{
+    return makes_gradients(kind) && (traffic->reduce_every || traffic->reduce_last);
+}
+
 /* Parameters after which a pass with data-parallel traffic is cut; HUGE_VAL: never. */
 static double bucket_of(const struct traffic *traffic, enum pass_kind kind)
 {
-    const bool forward = kind == PASS_FORWARD;
-    if (forward ? !traffic->gather_first && !traffic->gather_every
-                : !traffic->gather_every && !traffic->reduce_last && !traffic->reduce_every)
+    if (!gathers(traffic, kind) && !reduces(traffic, kind))
         return HUGE_VAL;
     if (traffic->by_unit)
         return 0.0;
-    return forward || traffic->overlap_grad ? traffic->bucket_params : HUGE_VAL;
+    return kind == PASS_FORWARD || traffic->overlap_grad ? traffic->bucket_params : HUGE_VAL;
 }
 
 static ty_status add_flows(struct step *step, const struct cut *cut, uint32_t stage,
                            enum pass_kind kind)
 {
-    const struct traffic *traffic = &step->traffic;
-    const bool forward = kind == PASS_FORWARD;
-    const bool gather = traffic->gather_every || (forward && traffic->gather_first);
-    const bool reduce = !forward && (traffic->reduce_every || traffic->reduce_last);
+    const bool gather = gathers(&step->traffic, kind), reduce = reduces(&step->traffic, kind);
     ty_status status = TY_OK;
     for (uint32_t i = 0; status == TY_OK && i < cut->n; i++) {
         struct segment *segment = &step->segments[cut->first + i];
@@ -191,39 +280,96 @@ static ty_status make_compute(struct step *step, uint32_t stage, struct segment 
 
 static ty_status make_tasks(struct step *step)
 {
+    const uint32_t n = N_PASS_KINDS * step->n_places;
     ty_status status = TY_OK;
-    for (uint32_t i = 0; status == TY_OK && i < 2 * step->n_slots; i++)
-        status = add_flows(step, &step->cuts[i], i / 2 % step->n_stages, (enum pass_kind)(i % 2));
-    for (uint32_t i = 0; status == TY_OK && i < 2 * step->n_slots; i++) {
+    for (uint32_t i = 0; status == TY_OK && i < n; i++)
+        status = add_flows(step, &step->cuts[i], i / N_PASS_KINDS % step->n_stages,
+                           (enum pass_kind)(i % N_PASS_KINDS));
+    for (uint32_t i = 0; status == TY_OK && i < n; i++) {
         const struct cut *cut = &step->cuts[i];
-        for (uint32_t at = cut->whole; status == TY_OK && at < cut->first + cut->n; at++)
-            status = make_compute(step, i / 2 % step->n_stages, &step->segments[at]);
+        for (uint32_t at = cut->whole; status == TY_OK && at < cut->end; at++)
+            status = make_compute(step, i / N_PASS_KINDS % step->n_stages, &step->segments[at]);
     }
     return status;
+}
+
+/* The whole pass, shorter by what its expert traffic hides. */
+static uint32_t cut_joined(struct step *step, uint32_t place, enum pass_kind kind, uint32_t whole)
+{
+    const double hidden_s = step_hidden_s(step, place, kind);
+    struct segment *segment = &step->segments[step->n_segments];
+    *segment = step->segments[whole];
+    segment->time_s -= hidden_s;
+    segment->part_s[TY_PART_EP] -= hidden_s;
+    return step->n_segments++;
+}
+
+/* Recompute of the layer that comes first in the backward pass: what its record has over the one
+ * without recompute. It moves from the pass into a segment of its own. */
+static uint32_t cut_early(struct step *step, uint32_t place, enum pass_kind kind,
+                          const struct cut *cut)
+{
+    const uint32_t n_units = step_n_units(&step->slots[place]);
+    if (step->plan->recompute_early != TY_ON || step->traffic.gather_every || n_units == 0 ||
+        (kind != PASS_BACKWARD && kind != PASS_DGRAD))
+        return ENGINE_NONE;
+    const struct unit unit = step_unit(step, place, n_units - 1);
+    if (unit.what != WHAT_LAYER || unit.plain)
+        return ENGINE_NONE;
+    const struct record *all = step_record(step, &unit, kind);
+    const struct record *rest = step->layer[1][unit.kind][kind];
+    struct segment *early = &step->segments[step->n_segments++];
+    struct segment *const from[] = {&step->segments[cut->whole], &step->segments[cut->first]};
+    early->host_s = fmax(0.0, all->host_s - rest->host_s);
+    for (uint32_t part = 0; part < TY_N_PARTS; part++) {
+        early->part_s[part] = step->jitter * fmax(0.0, all->part_s[part] - rest->part_s[part]);
+        early->time_s += early->part_s[part];
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        from[i]->time_s -= early->time_s;
+        from[i]->host_s -= early->host_s;
+        for (uint32_t part = 0; part < TY_N_PARTS; part++)
+            from[i]->part_s[part] -= early->part_s[part];
+    }
+    return step->n_segments - 1;
+}
+
+static void cut_kind(struct step *step, uint32_t place, enum pass_kind kind)
+{
+    struct cut *cut = &step->cuts[N_PASS_KINDS * place + kind];
+    const double bucket_params = bucket_of(&step->traffic, kind);
+    cut->whole = step->n_segments;
+    cut_pass(step, place, kind, HUGE_VAL);
+    const struct segment *whole = &step->segments[cut->whole];
+    if (whole->host_s > whole->time_s * (1.0 - 1e-12))
+        step->stages[place % step->n_stages].host_binds = true;
+    cut->joined = cut->whole;
+    if (step->pipeline.joins && (kind == PASS_FORWARD || kind == PASS_BACKWARD))
+        cut->joined = cut_joined(step, place, kind, cut->whole);
+    const uint32_t first = step->n_segments;
+    cut_pass(step, place, kind, bucket_params);
+    cut->first = first;
+    cut->n = step->n_segments - first;
+    cut->early = cut_early(step, place, kind, cut);
+    cut->end = step->n_segments;
 }
 
 ty_status step_cut(struct step *step)
 {
     size_t most = 0;
-    for (uint32_t slot = 0; slot < step->n_slots; slot++)
-        most += 2u * (2u + step_n_units(&step->slots[slot]));
+    uint32_t n_kinds = 0;
+    for (uint32_t kind = 0; kind < N_PASS_KINDS; kind++)
+        n_kinds += step_runs(step, (enum pass_kind)kind);
+    for (uint32_t place = 0; place < step->n_places; place++)
+        most += n_kinds * (4u + step_n_units(&step->slots[place]));
     step->n_segments = 0;
     step->segments = arena_get(&step->arena, most, sizeof *step->segments);
-    step->cuts = arena_get(&step->arena, 2u * (size_t)step->n_slots, sizeof *step->cuts);
+    step->cuts = arena_get(&step->arena, N_PASS_KINDS * (size_t)step->n_places, sizeof *step->cuts);
     if (!step->segments || !step->cuts)
         return TY_ERR_NOMEM;
-    for (uint32_t i = 0; i < 2 * step->n_slots; i++) {
-        const enum pass_kind kind = (enum pass_kind)(i % 2);
-        struct cut *cut = &step->cuts[i];
-        const double bucket_params = bucket_of(&step->traffic, kind);
-        cut->whole = step->n_segments;
-        cut_pass(step, i / 2, kind, HUGE_VAL);
-        const struct segment *whole = &step->segments[cut->whole];
-        if (whole->host_s > whole->time_s * (1.0 - 1e-12))
-            step->stages[i / 2 % step->n_stages].host_binds = true;
-        cut->first = step->n_segments;
-        cut_pass(step, i / 2, kind, bucket_params);
-        cut->n = step->n_segments - cut->first;
-    }
+    for (uint32_t place = 0; place < step->n_places; place++)
+        for (uint32_t kind = 0; kind < N_PASS_KINDS; kind++)
+            if (step_runs(step, (enum pass_kind)kind))
+                cut_kind(step, place, (enum pass_kind)kind);
     return make_tasks(step);
 }

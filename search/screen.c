@@ -57,6 +57,9 @@ void hunt_plan(const struct hunt *hunt, uint64_t id, struct ty_plan *out)
     struct ty_plan plan;
     space_plan(&hunt->space, id, &plan);
     plan_resolve(&hunt->setting, &plan, out, NULL);
+    if (plan.vpp >
+        1) /* a schedule without chunks drops it: illegal here, else the plan came twice */
+        out->vpp = plan.vpp;
 }
 
 ty_status hunt_failure(const struct hunt *hunt)

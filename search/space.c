@@ -29,6 +29,7 @@ static const struct place {
                          [KNOB_PRECISION] = PLACE(precision),
                          [KNOB_SHARDING] = PLACE(sharding),
                          [KNOB_RECOMPUTE] = PLACE(recompute),
+                         [KNOB_SCHEDULE] = PLACE(schedule),
                          [KNOB_TP] = PLACE(tp),
                          [KNOB_CP] = PLACE(cp),
                          [KNOB_EP] = PLACE(ep),
@@ -136,6 +137,7 @@ static void open_knob(const struct setting *setting, const struct ty_plan *fixed
     case KNOB_GBS:
     case KNOB_PRECISION:
     case KNOB_SHARDING:
+    case KNOB_SCHEDULE:
     case KNOB_ETP:
     case N_KNOBS:
         add(list, 0); /* the default of plan and stack, unless the caller lists values */

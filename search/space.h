@@ -14,6 +14,7 @@ enum knob {
     KNOB_PRECISION,
     KNOB_SHARDING,
     KNOB_RECOMPUTE,
+    KNOB_SCHEDULE,
     KNOB_TP,
     KNOB_CP,
     KNOB_EP,

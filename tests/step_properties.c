@@ -44,6 +44,19 @@ static void random_model(void)
         c->model.lora_rank = 16;
 }
 
+/* Half of the plans in a pipeline name a schedule. */
+static void random_schedule(struct ty_plan *plan)
+{
+    if (plan->pp == 1 || below(2))
+        return;
+    plan->schedule = 1 + (int)below(TY_SCHEDULE_DUALPIPEV);
+    const uint32_t chunks = pipeline_fixed_chunks((enum ty_schedule)plan->schedule);
+    plan->vpp = chunks ? chunks : 2 + below(3);
+    plan->gbs *= plan->schedule >= TY_SCHEDULE_DUALPIPE ? 2 : 1;
+    if (plan->schedule == TY_SCHEDULE_INTERLEAVED && below(2))
+        plan->pp_group = plan->pp + below(plan->pp);
+}
+
 static void random_plan(void)
 {
     struct ty_plan *plan = &c->asked;
@@ -72,8 +85,9 @@ static void random_plan(void)
     plan->grad_dtype = below(2) ? TY_FP32_PRECISION : TY_BF16_PRECISION;
     plan->cuda_graph = (int)below(3);
     plan->compile = (int)below(3);
-    plan->schedule = plan->vpp == 1 && below(3) == 0 ? TY_SCHEDULE_GPIPE : TY_SCHEDULE_AUTO;
-    plan->overlap = below(4) ? TY_OVERLAP_GIVEN | below(64) : 0;
+    random_schedule(plan);
+    plan->overlap = below(4) ? TY_OVERLAP_GIVEN | below(128) : 0;
+    plan->recompute_early = (int)below(3);
     if (below(3) == 0)
         snprintf(plan->order, sizeof plan->order, "tp-cp-ep-pp-dp");
 }
@@ -118,7 +132,7 @@ static void describe(const char *what, double got, double want)
 
 static void test_bound_and_breakdown(void)
 {
-    uint32_t n_low = 0, n_sum = 0, n_run = 0, n_sane = 0;
+    uint32_t n_low = 0, n_sum = 0, n_run = 0, n_sane = 0, n_of[TY_SCHEDULE_DUALPIPEV + 1] = {0};
     double tightest = 0.0;
     for (uint32_t i = 0; i < N_PLANS; i++) {
         struct step_result result;
@@ -128,6 +142,7 @@ static void test_bound_and_breakdown(void)
             !simulate(&result))
             continue;
         n_run++;
+        n_of[c->plan.schedule]++;
         bool sane = result.time_s > 0.0 && result.time_s < 1e9 && result.flop_hw_per_gpu > 0.0 &&
                     result.bubble_ratio >= 0.0 && result.bubble_ratio < 1.0;
         for (int part = 0; part < TY_N_PARTS; part++) {
@@ -146,6 +161,10 @@ static void test_bound_and_breakdown(void)
             describe("breakdown", sum_s, result.time_s);
     }
     ok(n_run == N_PLANS, "%u random legal plans simulated", n_run);
+    uint32_t rarest = N_PLANS;
+    for (int i = TY_SCHEDULE_GPIPE; i <= TY_SCHEDULE_DUALPIPEV; i++)
+        rarest = n_of[i] < rarest ? n_of[i] : rarest;
+    ok(rarest >= 50, "%u plans or more of every schedule", rarest);
     ok(n_low == N_PLANS, "bound x (1 - 1e-9) <= simulated (largest ratio %.6f)", tightest);
     ok(n_sum == N_PLANS, "the breakdown adds up to the step to 1e-12");
     ok(n_sane == N_PLANS, "no negative line, finite time");

@@ -27,7 +27,6 @@ const char *fields_nearest(const struct ty_field *fields, size_t n, const char *
 ty_status plan_set_recompute(struct ty_plan *plan, const char *text, struct ty_error *error);
 ty_status plan_set_sharding(struct ty_plan *plan, const char *text, struct ty_error *error);
 ty_status plan_set_gbs(struct ty_plan *plan, const char *text, struct ty_error *error);
-ty_status plan_set_schedule(struct ty_plan *plan, const char *text, struct ty_error *error);
 
 /* A plan field by any of the forms above. */
 ty_status plan_set(struct ty_plan *plan, const struct ty_field *field, const char *text,

@@ -125,15 +125,6 @@ ty_status plan_set_gbs(struct ty_plan *plan, const char *text, struct ty_error *
     return TY_OK;
 }
 
-ty_status plan_set_schedule(struct ty_plan *plan, const char *text, struct ty_error *error)
-{
-    static const char *const later[] = {"zb-h1", "zb-v", "dualpipe"};
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        if (strcmp(text, later[i]) == 0)
-            return error_set(error, TY_ERR_UNSUPPORTED, "schedule", "%s is not built yet", text);
-    return set_part(plan, "schedule", text, error);
-}
-
 ty_status plan_set(struct ty_plan *plan, const struct ty_field *field, const char *text,
                    struct ty_error *error)
 {
@@ -143,8 +134,6 @@ ty_status plan_set(struct ty_plan *plan, const struct ty_field *field, const cha
         return plan_set_sharding(plan, text, error);
     if (strcmp(field->path, "gbs") == 0)
         return plan_set_gbs(plan, text, error);
-    if (strcmp(field->path, "schedule") == 0)
-        return plan_set_schedule(plan, text, error);
     return field_from_text(field, text, plan, error);
 }
 
