@@ -199,5 +199,7 @@ ty_status record_read(const char *text, const char *origin, struct record_list *
         }
         text += bytes + (text[bytes] == '\n');
     }
-    return status == TY_OK ? record_list_status(list, origin, error) : status;
+    /* without memory texts are empty, which then seem to be missing */
+    return status == TY_OK || list->out_of_memory ? record_list_status(list, origin, error)
+                                                  : status;
 }

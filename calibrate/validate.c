@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Predicts every row of a table of measured runs, rows in parallel. */
 #include "calibrate/run.h"
+#include "include/trainyard_records.h"
 #include "models/spec/builtin.h"
 #include "search/parallel.h"
 #include "sim/error.h"
@@ -110,6 +111,19 @@ static bool was_fitted(const struct json_document *fitted, const char *id)
     return false;
 }
 
+/* With the tables of the profile, as far as they are of the run's machine. */
+static ty_status predict_measured(const char *profile, struct ty_run *run, struct ty_error *error)
+{
+    struct ty_profile_tables tables;
+    ty_status status = ty_profile_tables_load(profile, &run->cluster, &tables, error);
+    if (status != TY_OK)
+        return status;
+    ty_profile_use(&run->profile, &tables);
+    status = predict_run(run, error);
+    ty_profile_tables_free(&tables);
+    return status;
+}
+
 static void validate_row(void *context, uint32_t worker, uint64_t index)
 {
     struct job *job = context;
@@ -121,7 +135,7 @@ static void validate_row(void *context, uint32_t worker, uint64_t index)
     struct ty_error error = {.code = TY_OK};
     ty_status status = run_from_row(&job->table, index, run, &error);
     if (status == TY_OK && !*run->row.refused)
-        status = predict_run(run, &error);
+        status = predict_measured(job->table.profile, run, &error);
     if (status != TY_OK) /* one row's failure is its refusal, not the table's */
         text_format(run->row.refused, sizeof run->row.refused, "%s: %s", error.where, error.text);
     run->row.in_fit = was_fitted(&job->fitted, run->row.id);

@@ -7,6 +7,7 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
+#include "include/trainyard_records.h"
 #include "include/trainyard_tools.h"
 #include <stdio.h>
 
@@ -27,7 +28,7 @@ struct cli_setting {
 struct cli_args {
     const struct cli_command *command;
     const char *model, *cluster, *profile, *stack, *site, *plan, *flops, *rung, *db, *out, *runs,
-        *gpu, *trace, *max_time, *max_memory;
+        *gpu, *trace, *max_time, *max_memory, *records;
     uint64_t max_events;
     bool json, quiet, all, overall, tight, exhaustive, measured, cv, keep_plan, help, man;
     uint32_t top, jobs, worst;
@@ -41,7 +42,7 @@ struct cli_args {
             *mtbf, *repair, *restart, *save;
     } goal;
     struct { /* of the command comm */
-        const char *op, *sizes, *compare;
+        const char *op, *sizes, *compare, *table;
         uint32_t ranks;
     } comm;
     uint64_t seed;
@@ -130,6 +131,7 @@ struct cli_inputs {
     struct ty_model model;
     struct ty_cluster cluster;
     struct ty_profile profile;
+    struct ty_profile_tables tables; /* of the profile */
     struct ty_plan plan;
     struct ty_space space;     /* sweep only: the knobs given as lists */
     struct ty_options options; /* its price points to the one below */
@@ -163,6 +165,8 @@ ty_status cli_tokens_parse(const char *text, const char *where, double *out,
 /* All of the above, and the options; `lists`: knobs may be lists and fill `space`. */
 ty_status cli_load(const struct cli_args *args, bool lists, struct cli_inputs *out,
                    struct ty_error *error);
+/* Inputs start zeroed, may be loaded again, and are freed even after a failure. */
+void cli_inputs_free(struct cli_inputs *inputs);
 /* Names every given input of a kind that the command did not read. used: bits 1 << ty_kind */
 void cli_warn_unused(const struct cli_args *args, uint32_t used);
 
@@ -218,6 +222,8 @@ int cmd_sweep(struct cli_args *args);
 int cmd_report(struct cli_args *args);
 int cmd_validate(struct cli_args *args);
 int cmd_calibrate(struct cli_args *args);
+int cli_calibrate_fit(struct cli_args *args);
+int cli_calibrate_show(struct cli_args *args);
 int cmd_pool(struct cli_args *args);
 int cmd_comm(struct cli_args *args);
 int cmd_detect(struct cli_args *args);

@@ -49,6 +49,9 @@ static int calibrate_import(struct cli_args *args)
         cli_refuse(&error, "calibrate import", "needs FILE...: training logs or benchmark results");
         return cli_fail(&error);
     }
+    if (args->records)
+        cli_warn("unused: --records (import reads what other tools printed)");
+    cli_warn_unused(args, 0);
     FILE *out = args->out ? fopen(args->out, "w") : NULL;
     if (args->out && !out) {
         cli_warn("%s: %s", args->out, strerror(errno));
@@ -67,7 +70,8 @@ static int calibrate_import(struct cli_args *args)
 static const struct {
     const char *name;
     int (*run)(struct cli_args *args);
-} sub_commands[] = {{"import", calibrate_import}};
+} sub_commands[] = {
+    {"import", calibrate_import}, {"fit", cli_calibrate_fit}, {"show", cli_calibrate_show}};
 
 int cmd_calibrate(struct cli_args *args)
 {
@@ -76,6 +80,6 @@ int cmd_calibrate(struct cli_args *args)
         if (strcmp(word, sub_commands[i].name) == 0)
             return sub_commands[i].run(args);
     struct ty_error error = {0};
-    cli_refuse(&error, "calibrate", "\"%s\" is no sub-command; there is: import", word);
+    cli_refuse(&error, "calibrate", "\"%s\" is no sub-command; there are: import, fit, show", word);
     return cli_fail(&error);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * `trainyard comm`: how long a collective takes, and whether a measured one is normal. */
-#include "cli/cli.h"
+#include "cli/comm_tables.h"
 #include <math.h>
 #include <string.h>
 
@@ -178,14 +178,18 @@ int cmd_comm(struct cli_args *args)
 {
     struct ty_error error = {0};
     struct ty_cluster cluster;
-    struct ty_collective_tables tables = {0};
+    struct comm_tables tables;
     struct ty_comm comm = {0};
     int status = CLI_OK;
-    if (cli_load_cluster(args, args->cluster, &cluster, &error) != TY_OK ||
-        ty_collective_tables_load(&tables, &error) != TY_OK)
+    if (cli_load_cluster(args, args->cluster, &cluster, &error) != TY_OK)
         return cli_fail(&error);
-    cli_warn_unused(args, 1u << TY_KIND_CLUSTER);
-    if (ask(args, &cluster, &tables, &comm, &error) == TY_OK) {
+    if (comm_tables_load(args, &cluster, &tables, &error) != TY_OK) {
+        comm_tables_free(&tables);
+        return cli_fail(&error);
+    }
+    cli_warn_unused(args, 1u << TY_KIND_CLUSTER |
+                              (args->profile && !args->comm.table ? 1u << TY_KIND_PROFILE : 0));
+    if (ask(args, &cluster, &tables.all, &comm, &error) == TY_OK) {
         status = answer(args, &comm);
         ty_comm_free(&comm);
     } else {
@@ -193,6 +197,6 @@ int cmd_comm(struct cli_args *args)
             error.code = TY_ERR_INPUT;
         status = cli_fail(&error);
     }
-    ty_collective_tables_free(&tables);
+    comm_tables_free(&tables);
     return status;
 }

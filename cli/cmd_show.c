@@ -155,7 +155,9 @@ static int show_resolved_plan(const struct cli_args *args, struct ty_error *erro
     struct ty_plan resolved;
     struct ty_violation broken[32];
     uint32_t n = 0, n_notes = 0;
-    if (cli_load(args, false, &inputs, error) != TY_OK)
+    const ty_status loaded = cli_load(args, false, &inputs, error);
+    cli_inputs_free(&inputs); /* no time is computed here: its tables are not needed */
+    if (loaded != TY_OK)
         return cli_fail(error);
     if (ty_plan_resolve(&inputs.model, &inputs.cluster, &inputs.profile, &inputs.plan, &resolved,
                         NULL, 0, &n_notes) != TY_OK)

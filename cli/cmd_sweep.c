@@ -389,6 +389,7 @@ int cmd_sweep(struct cli_args *args)
     sweep->args = args;
     int status = run(sweep);
     ty_search_free(&sweep->result);
+    cli_inputs_free(&sweep->inputs);
     ty_store_close(sweep->store);
     free(sweep);
     return status;

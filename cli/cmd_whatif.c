@@ -322,6 +322,7 @@ int cmd_whatif(struct cli_args *args)
     }
     w->args = args;
     const int status = run(w);
+    cli_inputs_free(&w->inputs);
     free(w->answers);
     free(w);
     return status;

@@ -45,14 +45,20 @@ const struct cli_command cli_commands[] = {
      "listed with the reason.\n"
      "No measured cell is read for a prediction. \"trainyard show run ID --runs FILE\" prints the "
      "predict command of a row."},
-    {"calibrate", "import FILE...", "measurements into records and constants", CLI_CALIBRATE,
-     CLI_MAX_WORDS, cmd_calibrate,
+    {"calibrate", "import FILE... | fit --records FILE... | show PROFILE",
+     "measurements into records and constants", CLI_CALIBRATE, CLI_MAX_WORDS, cmd_calibrate,
      "import reads training logs and benchmark results of many tools (docs/import.md lists them) "
      "and prints what it found: the plan as far as the log has it, the step time with what was "
      "dropped and why, and what is missing. --json prints one JSON object a line; --out writes "
      "that to a file.\n"
      "A file without anything usable is reported with the reason; the exit status is 2 when no "
-     "file had anything."},
+     "file had anything.\n"
+     "fit turns records of microbenchmarks (what import wrote, or the output of the tools itself) "
+     "into a profile with the constants of the device and its links and the measured tables "
+     "(docs/calibration.md); --cluster says what machine they are of. It prints how well each "
+     "constant is known, which stand at a bound, and what was dropped and why. predict --profile "
+     "uses the result.\n"
+     "show draws what was measured, the fit and its residuals into the folder of --out."},
     {"comm", "--cluster C --op OP --gpus N", "time of a collective; is a measured one normal",
      CLI_COMM, 0, cmd_comm,
      "Prints for each size of an all-reduce, all-gather, reduce-scatter, all-to-all or send how "
@@ -138,8 +144,13 @@ const struct cli_option cli_options[] = {
     {"at", 0, CLI_TEXT, TO(pool.at), "TIME", CLI_POOL,
      "... at this time; default: when it first waits"},
     {"cluster", 'c', CLI_TEXT, TO(cluster), "NAME|FILE",
-     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_POOL | CLI_COMM,
+     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_POOL | CLI_COMM |
+         CLI_CALIBRATE,
      "built-in cluster or a cluster JSON file"},
+    {"records", 0, CLI_TEXT, TO(records), "FILE", CLI_CALIBRATE,
+     "records to fit; more files may follow"},
+    {"table", 0, CLI_TEXT, TO(comm.table), "FILE", CLI_COMM,
+     "measured tables of this cluster, in any form calibrate import reads; they go first"},
     {"op", 0, CLI_TEXT, TO(comm.op), "OP", CLI_COMM,
      "all_reduce, all_gather, reduce_scatter, alltoall or sendrecv"},
     {"gpus", 0, CLI_U32, TO(comm.ranks), "N", CLI_COMM, "ranks of the group, one a GPU"},
@@ -149,7 +160,7 @@ const struct cli_option cli_options[] = {
     {"plan", 'p', CLI_TEXT, TO(plan), "FILE", CLI_TAKES_PLAN,
      "plan JSON file; flags override what it says"},
     {"profile", 0, CLI_TEXT, TO(profile), "NAME|FILE",
-     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_VALIDATE,
+     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_VALIDATE | CLI_COMM,
      "calibrated constants; default: preset of the GPU"},
     {"stack", 0, CLI_TEXT, TO(stack), "NAME",
      CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SHOW,
@@ -175,7 +186,8 @@ const struct cli_option cli_options[] = {
      "folder for a plot of what every change would do"},
     {"out", 'o', CLI_TEXT, TO(out), "FOLDER", CLI_VALIDATE,
      "folder for a plot of predicted against measured time"},
-    {"out", 'o', CLI_TEXT, TO(out), "FILE", CLI_CALIBRATE, "JSON lines are written here"},
+    {"out", 'o', CLI_TEXT, TO(out), "FILE", CLI_CALIBRATE,
+     "records (import), the profile (fit) or plots (show) are written here"},
     {"out", 'o', CLI_TEXT, TO(out), "FILE", CLI_DETECT, "the cluster file is written here"},
     {"gpu", 0, CLI_TEXT, TO(gpu), "NAME|FILE", CLI_DETECT,
      "the GPU, where no file names it or several are there"},

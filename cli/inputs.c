@@ -281,6 +281,23 @@ static ty_status load_options(const struct cli_args *args, struct ty_options *ou
     return TY_OK;
 }
 
+/* Tables of the profile go before its constants. */
+static ty_status load_tables(const struct cli_args *args, struct cli_inputs *out,
+                             struct ty_error *error)
+{
+    ty_profile_tables_free(&out->tables);
+    const ty_status status =
+        ty_profile_tables_load(args->profile, &out->cluster, &out->tables, error);
+    if (status == TY_OK)
+        ty_profile_use(&out->profile, &out->tables);
+    return input_status(status, error);
+}
+
+void cli_inputs_free(struct cli_inputs *inputs)
+{
+    ty_profile_tables_free(&inputs->tables);
+}
+
 ty_status cli_load(const struct cli_args *args, bool lists, struct cli_inputs *out,
                    struct ty_error *error)
 {
@@ -291,6 +308,8 @@ ty_status cli_load(const struct cli_args *args, bool lists, struct cli_inputs *o
         status = cli_load_cluster(args, args->cluster, &out->cluster, error);
     if (status == TY_OK)
         status = cli_load_profile(args, args->profile, &out->cluster, &out->profile, error);
+    if (status == TY_OK)
+        status = load_tables(args, out, error);
     if (status == TY_OK)
         status = load_plan_file(args, &out->plan, error);
     if (status == TY_OK)

@@ -20,6 +20,7 @@ int cli_with_predictor(struct cli_args *args, cli_answer_fn *answer)
     else
         status = answer(args, inputs, predictor, &error);
     ty_predictor_destroy(predictor);
+    cli_inputs_free(inputs);
     free(inputs);
     return status;
 }

@@ -14,6 +14,10 @@
 
 #include "trainyard.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum ty_direction { TY_FORWARD, TY_DGRAD, TY_WGRAD }; /* attention backward: TY_DGRAD */
 
 /* C[m,n] = A[m,k] B[k,n], `groups` of them in one launch. */
@@ -43,4 +47,42 @@ struct ty_measured {
     const double *memory_bytes, *memory_time_s; /* [n_memory] rising bytes, times not falling */
 };
 
+/* ---- the forms themselves -------------------------------------------------------------------
+ * Times of single kernels and collectives as the simulator has them, undisturbed and without
+ * measured tables: for planners, and for fits of the constants. All in seconds; none allocates. */
+
+typedef struct ty_forms ty_forms;
+
+/* Copies the inputs and fills their defaults. returns TY_OK, TY_ERR_NOMEM, TY_ERR_RANGE. */
+TY_API TY_MUST_CHECK ty_status ty_forms_create(const struct ty_cluster *cluster,
+                                               const struct ty_profile *profile, ty_forms **out,
+                                               struct ty_error *error);
+TY_API void ty_forms_destroy(ty_forms *forms); /* accepts NULL */
+/* The inputs with every default filled in; constants of the profile may be changed in place. */
+TY_API const struct ty_cluster *ty_forms_cluster(const ty_forms *forms);
+TY_API struct ty_profile *ty_forms_profile(ty_forms *forms);
+
+/* Sizes above 0; time_s is not read. Sources: ACCURACY 1.1, 1.2, 1.5. */
+TY_API double ty_forms_gemm_s(const ty_forms *forms, const struct ty_measured_gemm *gemm);
+TY_API double ty_forms_attention_s(const ty_forms *forms,
+                                   const struct ty_measured_attention *attention);
+TY_API double ty_forms_memory_s(const ty_forms *forms, double bytes);
+/* Flop that the kernel executes: 2 m n k a group; attention 4 pairs head_dim, backward 2.5 times.
+ */
+TY_API double ty_measured_gemm_flop(const struct ty_measured_gemm *gemm);
+TY_API double ty_measured_attention_flop(const struct ty_measured_attention *attention);
+/* Dense peak of a precision, flop/s, of a GPU with its defaults filled; 0: it lacks it. */
+TY_API double ty_gpu_peak(const struct ty_gpu *gpu, enum ty_precision precision);
+
+/* Size, ranks per domain and domains of a group; ranks_per_domain 0: as the cluster hands out its
+ * GPUs. returns false when there is no such group. */
+TY_API bool ty_forms_group(const ty_forms *forms, uint32_t ranks, uint32_t ranks_per_domain,
+                           struct ty_group *out);
+/* group: of ty_forms_group. */
+TY_API double ty_forms_collective_s(const ty_forms *forms, enum ty_collective_op op,
+                                    const struct ty_group *group, double size_bytes);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

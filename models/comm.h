@@ -22,6 +22,10 @@ ty_status comm_group_init(const struct ty_cluster *cluster, uint32_t ranks,
                           uint32_t ranks_per_domain, struct comm_group *out,
                           struct ty_error *error);
 
+/* The shape of such a group on a resolved cluster. returns false when there is none. */
+bool comm_shape(const struct ty_cluster *resolved, uint32_t ranks, uint32_t ranks_per_domain,
+                struct group_shape *out);
+
 /* choice: what NCCL would run; may be NULL, and is left alone for all-to-all and send. */
 double comm_prior_s(const struct comm_group *group, enum ty_collective_op op, double size_bytes,
                     struct nccl_choice *choice);

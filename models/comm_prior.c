@@ -24,6 +24,28 @@ static const double ALL_TO_ALL_S = 60e-6, SEND_SCALEUP_S = 10e-6, SEND_NIC_S = 2
 /* Of the data sheet's rate: NVLink as NCCL takes it (handbook 6.1), raw RDMA (same place). */
 static const double LINK_RATIO = 0.8, NIC_RATIO = 0.969;
 
+bool comm_shape(const struct ty_cluster *resolved, uint32_t ranks, uint32_t ranks_per_domain,
+                struct group_shape *out)
+{
+    const uint32_t domain = cluster_domain(resolved, ranks);
+    const uint32_t per_domain = ranks_per_domain ? ranks_per_domain : domain;
+    const double nic_bytes_per_s =
+        resolved->nic_bytes_per_s * resolved->nics_per_node / resolved->gpus_per_node;
+    if (ranks < 2 || per_domain > ranks)
+        return false;
+    *out = (struct group_shape){.size = ranks,
+                                .stride = 1,
+                                .ranks_per_domain = per_domain,
+                                .n_domains = 1 + (ranks - 1) / per_domain,
+                                .link = LINK_SCALEUP,
+                                .nic_bytes_per_s = nic_bytes_per_s,
+                                .spine_bytes_per_s = nic_bytes_per_s / resolved->oversubscription};
+    const uint64_t leaf = (uint64_t)resolved->nodes_per_leaf * resolved->gpus_per_node;
+    if (out->n_domains > 1)
+        out->link = leaf && ranks > leaf ? LINK_SPINE : LINK_NIC;
+    return true;
+}
+
 ty_status comm_group_init(const struct ty_cluster *cluster, uint32_t ranks,
                           uint32_t ranks_per_domain, struct comm_group *out, struct ty_error *error)
 {
@@ -32,23 +54,9 @@ ty_status comm_group_init(const struct ty_cluster *cluster, uint32_t ranks,
         return status;
     if (ranks < 2)
         return error_set(error, TY_ERR_RANGE, "ranks", "%u: a collective has at least 2", ranks);
-    const struct ty_cluster *own = &out->cluster;
-    const uint32_t domain = cluster_domain(own, ranks);
-    const uint32_t per_domain = ranks_per_domain ? ranks_per_domain : domain;
-    const double nic_bytes_per_s = own->nic_bytes_per_s * own->nics_per_node / own->gpus_per_node;
-    if (per_domain > ranks)
+    if (!comm_shape(&out->cluster, ranks, ranks_per_domain, &out->shape))
         return error_set(error, TY_ERR_RANGE, "ranks", "%u, fewer than %u in a domain", ranks,
-                         per_domain);
-    out->shape = (struct group_shape){.size = ranks,
-                                      .stride = 1,
-                                      .ranks_per_domain = per_domain,
-                                      .n_domains = 1 + (ranks - 1) / per_domain,
-                                      .link = LINK_SCALEUP,
-                                      .nic_bytes_per_s = nic_bytes_per_s,
-                                      .spine_bytes_per_s = nic_bytes_per_s / own->oversubscription};
-    const uint64_t leaf = (uint64_t)own->nodes_per_leaf * own->gpus_per_node;
-    if (out->shape.n_domains > 1)
-        out->shape.link = leaf && ranks > leaf ? LINK_SPINE : LINK_NIC;
+                         ranks_per_domain);
     return TY_OK;
 }
 

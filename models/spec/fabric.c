@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The built-in tables of collectives, data/fabrics/CLUSTER.json (written by tools/fabrics.pl). */
 #include "include/trainyard_tools.h"
+#include "models/spec/fabric.h"
 #include "models/spec/builtin.h"
 #include "models/spec/json.h"
 #include "sim/error.h"
@@ -28,6 +29,18 @@ void ty_collective_tables_free(struct ty_collective_tables *tables)
         free(owner_of(&tables->table[i]));
     free((void *)(uintptr_t)tables->table);
     *tables = (struct ty_collective_tables){0};
+}
+
+void fabric_keep_inside(struct ty_collective_tables *tables)
+{
+    struct ty_collective_table *table = (void *)(uintptr_t)tables->table;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < tables->n; i++)
+        if (table[i].ranks_per_domain == table[i].ranks)
+            table[n++] = table[i];
+        else
+            free(owner_of(&table[i]));
+    tables->n = n;
 }
 
 static ty_status read_op(const struct json_at *at, enum ty_collective_op *op,
@@ -103,6 +116,8 @@ static ty_status read_heading(const struct json_at *object, struct ty_collective
         status = member(object, "source", &at, error);
     if (status == TY_OK)
         status = json_copy_text(&at, source, sizeof((struct owned *)0)->source, error);
+    if (status == TY_OK && json_find(object, "ranks_per_domain", &at))
+        status = json_get_u32(&at, 1, table->ranks, &table->ranks_per_domain, error);
     if (status == TY_OK && json_find(object, "calculated", &at))
         status = json_get_bool(&at, &table->calculated, error);
     return status;
@@ -127,11 +142,31 @@ static ty_status read_table(const struct json_at *object, const struct ty_cluste
     return TY_OK;
 }
 
+ty_status fabric_tables(const struct json_at *array, const struct ty_cluster *cluster,
+                        struct ty_collective_tables *tables, struct ty_error *error)
+{
+    struct json_at item = {0};
+    ty_status status = json_want(array, JSON_ARRAY, error);
+    if (status != TY_OK)
+        return status;
+    const size_t n = (size_t)tables->n + json_size(array) + 1;
+    struct ty_collective_table *grown =
+        realloc((void *)(uintptr_t)tables->table, n * sizeof *grown);
+    if (!grown)
+        return error_set(error, TY_ERR_NOMEM, array->origin, "out of memory");
+    tables->table = grown;
+    while (status == TY_OK && json_next(array, &item)) {
+        status = read_table(&item, cluster, &grown[tables->n], error);
+        tables->n += status == TY_OK;
+    }
+    return status;
+}
+
 static ty_status read_fabric(const struct json_at *top, struct ty_collective_tables *tables,
                              struct ty_error *error)
 {
     struct ty_cluster cluster;
-    struct json_at at, item = {0};
+    struct json_at at;
     const char *name;
     ty_status status = member(top, "cluster", &at, error);
     if (status == TY_OK)
@@ -140,18 +175,7 @@ static ty_status read_fabric(const struct json_at *top, struct ty_collective_tab
         status = ty_cluster_load(name, &cluster, error);
     if (status == TY_OK)
         status = member(top, "tables", &at, error);
-    if (status != TY_OK)
-        return status;
-    struct ty_collective_table *grown = realloc(
-        (void *)(uintptr_t)tables->table, (tables->n + (size_t)json_size(&at)) * sizeof *grown);
-    if (!grown)
-        return error_set(error, TY_ERR_NOMEM, top->origin, "out of memory");
-    tables->table = grown;
-    while (status == TY_OK && json_next(&at, &item)) {
-        status = read_table(&item, &cluster, &grown[tables->n], error);
-        tables->n += status == TY_OK;
-    }
-    return status;
+    return status == TY_OK ? fabric_tables(&at, &cluster, tables, error) : status;
 }
 
 ty_status ty_collective_tables_load(struct ty_collective_tables *out, struct ty_error *error)

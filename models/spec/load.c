@@ -8,6 +8,7 @@
 #include "models/fields.h"
 #include "models/spec/builtin.h"
 #include "models/spec/fields_read.h"
+#include "models/spec/open.h"
 #include "models/spec/model.h"
 #include "sim/error.h"
 
@@ -76,7 +77,9 @@ static ty_status value_from_json(enum ty_kind kind, const struct json_at *object
         return cluster_from_json(object, value, error);
     if (kind == TY_KIND_PLAN)
         return plan_from_json(object, value, error);
-    return fields_from_json(kind, NULL, object, value, error);
+    /* ty_profile_tables_load reads "measured": a profile itself is plain values */
+    return fields_from_json(kind, kind == TY_KIND_PROFILE ? "measured" : NULL, object, value,
+                            error);
 }
 
 /* ---- built-in or file ------------------------------------------------------------------- */
@@ -96,8 +99,8 @@ static ty_status refuse_name(const char *folder, const char *name, struct ty_err
 }
 
 /* A built-in name wins over a file of the same name; "./name" is always the file. */
-static ty_status open_named(const char *folder, const char *name, struct json_document *document,
-                            struct ty_error *error)
+ty_status spec_open(const char *folder, const char *name, struct json_document *document,
+                    struct ty_error *error)
 {
     const struct builtin_file *file = builtin_find(folder, name);
     if (file)
@@ -116,7 +119,7 @@ static ty_status layer(enum ty_kind kind, const char *folder, const char *name, 
                        struct ty_error *error)
 {
     struct json_document document = {0};
-    ty_status status = open_named(folder, name, &document, error);
+    ty_status status = spec_open(folder, name, &document, error);
     if (status == TY_OK)
         status = value_from_json(kind, &document.top, value, error);
     json_free(&document);

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef MODELS_SPEC_OPEN_H
+#define MODELS_SPEC_OPEN_H
+
+#include "models/spec/json.h"
+
+/* The built-in file of a folder ("profiles") with that name, else the file of that path. Free with
+ * json_free. returns TY_OK, TY_ERR_IO, TY_ERR_INPUT, TY_ERR_NOMEM. */
+ty_status spec_open(const char *folder, const char *name, struct json_document *document,
+                    struct ty_error *error);
+
+#endif
