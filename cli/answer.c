@@ -144,6 +144,11 @@ static void print_memory(const struct ty_prediction *p)
                    cli_bytes_text(stage->bytes[component], text, sizeof text),
                    100.0 * stage->bytes[component] / stage->total_bytes);
     }
+    if (stage->host_bytes > 0.0) {
+        char text[40];
+        printf("  on the host    %12s, not counted above\n",
+               cli_bytes_text(stage->host_bytes, text, sizeof text));
+    }
     if (p->n_stages == 1)
         return;
     printf("  every stage, GiB:");

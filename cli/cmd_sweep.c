@@ -158,6 +158,8 @@ static void print_score(const struct ty_goal *goal, const struct ty_score *score
            cli_count_text(score->tokens_per_s, tokens, sizeof tokens),
            cli_count_text(score->tokens_per_s_per_gpu, each, sizeof each), 100.0 * score->mfu,
            cli_bytes_text(score->peak_bytes, memory, sizeof memory));
+    if (plan->offload > TY_OFFLOAD_NONE)
+        printf("  offload %s", name_of("offload", plan, memory, sizeof memory));
     print_goal_figures(goal, score);
 }
 

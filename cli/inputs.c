@@ -129,7 +129,8 @@ static const struct {
              {"recompute", offsetof(struct ty_space, recompute)},
              {"sharding", offsetof(struct ty_space, sharding)},
              {"precision", offsetof(struct ty_space, precision)},
-             {"schedule", offsetof(struct ty_space, schedule)}};
+             {"schedule", offsetof(struct ty_space, schedule)},
+             {"offload", offsetof(struct ty_space, offload)}};
 
 static struct ty_values *knob_values(struct ty_space *space, const char *path)
 {

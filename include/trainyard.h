@@ -343,7 +343,16 @@ enum ty_optimizer {
     TY_OPTIMIZER_ADAM,
     TY_OPTIMIZER_ADAM_BF16,
     TY_OPTIMIZER_ADAM8BIT,
-    TY_OPTIMIZER_SGD
+    TY_OPTIMIZER_SGD,
+    TY_OPTIMIZER_ADAM_16BIT /* no master weights; gradients and moments in 16 bits too */
+};
+enum ty_offload { /* what is kept in host memory */
+                  TY_OFFLOAD_AUTO,
+                  TY_OFFLOAD_NONE,
+                  TY_OFFLOAD_ACTIVATIONS,
+                  TY_OFFLOAD_OPTIMIZER,
+                  TY_OFFLOAD_BOTH,
+                  TY_OFFLOAD_STATES /* optimizer, gradients and parameters: needs ZeRO-3 */
 };
 enum ty_overlap { /* bits of plan.overlap; TY_OVERLAP_GIVEN marks that the caller chose */
                   TY_OVERLAP_TP = 1,
@@ -387,6 +396,8 @@ struct ty_plan {
     int cuda_graph, compile;    /* enum ty_switch */
     int packed;                 /* enum ty_switch: short samples packed to seq, each attending to
                                    itself only */
+    int offload;                /* enum ty_offload; default none */
+    uint32_t offload_layers;    /* activations of the first n layers of a stage; 0 = all */
     uint32_t dp, edp, n_micro;  /* derived by ty_plan_resolve; ignored as input */
 };
 
@@ -501,7 +512,8 @@ struct ty_profile {
     X(BUBBLE, "bubble")                                                                            \
     X(OPTIMIZER, "optimizer")                                                                      \
     X(INPUT_STALL, "input_stall")                                                                  \
-    X(CHECKPOINT, "checkpoint")
+    X(CHECKPOINT, "checkpoint")                                                                    \
+    X(OFFLOAD, "offload")
 
 enum ty_part {
 #define X(id, name) TY_PART_##id,
@@ -557,7 +569,8 @@ struct ty_note {
 struct ty_stage_memory {
     double bytes[TY_N_MEM];
     double total_bytes;
-    double in_flight; /* micro-batches whose activations are alive at the peak */
+    double in_flight;  /* micro-batches whose activations are alive at the peak */
+    double host_bytes; /* offloaded by one rank of the stage, not in total_bytes */
 };
 
 /* A communication group of the plan and the slowest link it crosses. */
@@ -698,7 +711,7 @@ struct ty_values {
 struct ty_space {
     struct ty_plan fixed;
     struct ty_values n_gpus, tp, pp, vpp, cp, ep, etp, mbs, gbs;
-    struct ty_values recompute, sharding, precision, schedule; /* enum values */
+    struct ty_values recompute, sharding, precision, schedule, offload; /* enum values */
 };
 
 #define TY_REJECT_LIST(X)                                                                          \

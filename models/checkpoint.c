@@ -19,7 +19,9 @@ struct checkpoint_format checkpoint_format_of(const struct ty_plan *plan)
                                        .master_bytes = wide ? 0.0 : 4.0,
                                        .moment_bytes = 4.0,
                                        .n_moments = 2.0};
-    if (plan->optimizer == TY_OPTIMIZER_ADAM_BF16)
+    if (plan->optimizer == TY_OPTIMIZER_ADAM_16BIT)
+        format.master_bytes = 0.0;
+    if (plan->optimizer == TY_OPTIMIZER_ADAM_BF16 || plan->optimizer == TY_OPTIMIZER_ADAM_16BIT)
         format.moment_bytes = 2.0;
     else if (plan->optimizer == TY_OPTIMIZER_ADAM8BIT)
         format.moment_bytes = 1.0;

@@ -49,7 +49,10 @@ static const char *const schedule_names[] = {
 static const char *const attention_kernel_names[] = {"auto", "flash", "unfused", NULL};
 static const char *const dispatcher_names[] = {"auto", "allgather", "alltoall", "deepep", NULL};
 static const char *const cp_names[] = {"auto", "ring", "allgather", "ulysses", NULL};
-static const char *const optimizer_names[] = {"auto", "adam", "adam_bf16", "adam8bit", "sgd", NULL};
+static const char *const optimizer_names[] = {"auto", "adam",       "adam_bf16", "adam8bit",
+                                              "sgd",  "adam_16bit", NULL};
+static const char *const offload_names[] = {"auto", "none",   "activations", "optimizer",
+                                            "both", "states", NULL};
 static const char *const work_names[] = {"gemm", "attention", "memory", "collectives", NULL};
 static const char *const overlap_names[] = {"tp", "grad", "param", "pp", "cp", "ep", "batch", NULL};
 static const char *const attention_names[] = {"none", "heads", "mla", NULL};
@@ -244,6 +247,11 @@ static const struct ty_field plan_fields[] = {
     ENUM(ty_plan, compile, "compile", switch_names, "default off"),
     ENUM(ty_plan, packed, "packed", switch_names,
          "short samples packed into sequences, each attends to itself only; default off"),
+    ENUM(ty_plan, offload, "offload", offload_names,
+         "kept in host memory; both: activations and optimizer; states: all but activations; "
+         "default none"),
+    U32(ty_plan, offload_layers, "offload_layers", COUNT, 1, TY_MAX_LAYERS,
+        "activations of the first layers of a stage are offloaded; default all"),
 };
 
 /* ---- profile ---------------------------------------------------------------------------- */

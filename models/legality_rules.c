@@ -73,12 +73,13 @@ static bool switches_broken(struct scope *s)
     const bool grads = p->grad_dtype == TY_FP32_PRECISION || p->grad_dtype == TY_BF16_PRECISION;
     return !(grads && chosen(p->precision, TY_N_PRECISIONS - 1) &&
              chosen(p->recompute, TY_RECOMPUTE_FULL) && chosen(p->sharding, TY_SHARDING_HSDP) &&
-             chosen(p->reshard_after_forward, TY_ON) && chosen(p->optimizer, TY_OPTIMIZER_SGD) &&
+             chosen(p->reshard_after_forward, TY_ON) &&
+             chosen(p->optimizer, TY_OPTIMIZER_ADAM_16BIT) &&
              chosen(p->attention, TY_KERNEL_UNFUSED) &&
              chosen(p->schedule, TY_SCHEDULE_DUALPIPEV) && chosen(p->sp, TY_ON) &&
              chosen(p->dispatcher, TY_DISPATCHER_DEEPEP) && chosen(p->cp_scheme, TY_CP_ULYSSES) &&
              chosen(p->cuda_graph, TY_ON) && chosen(p->compile, TY_ON) &&
-             chosen(p->recompute_early, TY_ON));
+             chosen(p->recompute_early, TY_ON) && chosen(p->offload, TY_OFFLOAD_STATES));
 }
 
 static void switches_tell(const struct scope *s, struct ty_violation *out)
@@ -87,6 +88,21 @@ static void switches_tell(const struct scope *s, struct ty_violation *out)
     SAY("a switch of the plan has a value that is not in its list, or the gradients are neither "
         "fp32 nor bf16");
     LEGAL("the names listed for each field of a plan");
+}
+
+static bool offload_broken(struct scope *s)
+{
+    const struct ty_plan *p = s->plan;
+    return p->offload == TY_OFFLOAD_STATES &&
+           !((p->sharding == TY_SHARDING_ZERO3 || p->sharding == TY_SHARDING_HSDP) &&
+             p->reshard_after_forward == TY_ON);
+}
+
+static void offload_tell(const struct scope *s, struct ty_violation *out)
+{
+    (void)s;
+    SAY("offload states: parameters that live on the host must be gathered layer by layer");
+    LEGAL("sharding zero3 or hsdp with reshard_after_forward on; offload optimizer");
 }
 
 static bool imbalance_broken(struct scope *s)
@@ -537,6 +553,7 @@ const struct rule legality_rules[] = {
     {"precision", TY_REJECT_OTHER_RULE, precision_broken, precision_tell, {{0}}},
     {"zero2_pp", TY_REJECT_OTHER_RULE, zero2_broken, zero2_tell, {{0}}},
     {"shard_group", TY_REJECT_OTHER_RULE, shard_group_broken, shard_group_tell, {{0}}},
+    {"offload_states", TY_REJECT_OTHER_RULE, offload_broken, offload_tell, {{0}}},
     {"moe_imbalance", TY_REJECT_OTHER_RULE, imbalance_broken, imbalance_tell, {{0}}},
 };
 _Static_assert(sizeof legality_rules / sizeof legality_rules[0] == LEGALITY_N_RULES, "count");

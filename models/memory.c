@@ -13,12 +13,14 @@
  */
 #include "models/memory.h"
 #include "models/memory_layer.h"
+#include "models/offload.h"
 #include "models/pipeline.h"
 
 #include <math.h>
 
 #define LIVE_UNITS    3.0 /* FSDP layers gathered at a time: ACCURACY-2 2.12 */
 #define BUCKET_PARAMS 5e8 /* reduce and all-gather bucket of DeepSpeed: ACCURACY-2 2.12 */
+#define OFFLOAD_SETS  2.0 /* layers on their way to or from the host: one each */
 #define LIVE_PARAMS   1e9 /* DeepSpeed's default of stage3_max_live_parameters */
 
 /* ---- states --------------------------------------------------------------------------------- */
@@ -39,14 +41,22 @@ static double shard_ranks(const struct ty_plan *plan, bool expert)
     return fmax(1.0, plan->edp / replicas);
 }
 
+/* Weights, gradients and moments in 16 bits, nothing kept in fp32. */
+static bool pure_16_bit(const struct ty_plan *plan)
+{
+    return plan->optimizer == TY_OPTIMIZER_ADAM_16BIT && plan->precision != TY_FP32_PRECISION &&
+           plan->precision != TY_TF32_PRECISION;
+}
+
 static double optimizer_bytes(const struct ty_plan *plan)
 {
     const bool wide = plan->precision == TY_FP32_PRECISION || plan->precision == TY_TF32_PRECISION;
-    double bytes = wide ? 0.0 : 4.0; /* fp32 master weight */
+    double bytes = wide || pure_16_bit(plan) ? 0.0 : 4.0; /* fp32 master weight */
     if (plan->precision == TY_FP16_PRECISION && plan->grad_dtype == TY_BF16_PRECISION)
         bytes += 4.0; /* fp32 copy of 16-bit gradients, for unscaling */
     switch (plan->optimizer) {
     case TY_OPTIMIZER_ADAM_BF16: /* both moments in bf16 */
+    case TY_OPTIMIZER_ADAM_16BIT:
         return bytes + 4.0;
     case TY_OPTIMIZER_ADAM8BIT:
         return bytes + 2.0;
@@ -57,22 +67,38 @@ static double optimizer_bytes(const struct ty_plan *plan)
     }
 }
 
+/* One trained parameter; FSDP keeps those it shards once, in fp32. */
+static double weight_bytes(const struct ty_plan *plan, const struct stack_habits *habits)
+{
+    const bool wide = plan->precision == TY_FP32_PRECISION || plan->precision == TY_TF32_PRECISION;
+    const bool once = habits->master_is_weight && shards_params(plan) && !pure_16_bit(plan);
+    return wide || once ? 4.0 : 2.0;
+}
+
+static double gradient_bytes(const struct ty_plan *plan, const struct stack_habits *habits)
+{
+    if (pure_16_bit(plan))
+        return 2.0;
+    const double bytes =
+        weight_bytes(plan, habits) == 4.0 || plan->grad_dtype == TY_FP32_PRECISION ? 4.0 : 2.0;
+    const bool wide = plan->precision == TY_FP32_PRECISION || plan->precision == TY_TF32_PRECISION;
+    const bool accumulates = plan->precision == TY_BF16_PRECISION || bytes == 4.0;
+    if (habits->two_gradients && accumulates && !shards_params(plan) && !wide)
+        return 6.0; /* DeepSpeed adds up BF16 gradients in fp32 */
+    return bytes;
+}
+
 static void states_of(const struct ty_plan *plan, const struct stack_habits *habits, bool expert,
                       struct state_bytes *out)
 {
     const bool wide = plan->precision == TY_FP32_PRECISION || plan->precision == TY_TF32_PRECISION;
     const double ranks = shard_ranks(plan, expert);
     const bool all = shards_params(plan);
-    out->weights = wide ? 4.0 : 2.0;
-    out->gradients = wide || plan->grad_dtype == TY_FP32_PRECISION ? 4.0 : 2.0;
+    out->weights = weight_bytes(plan, habits);
+    out->gradients = gradient_bytes(plan, habits);
     out->optimizer = optimizer_bytes(plan);
-    if (habits->master_is_weight && all && !wide) {
-        out->weights = out->gradients = 4.0;
+    if (out->weights == 4.0 && !wide) /* the weight is the master */
         out->optimizer -= 4.0;
-    }
-    const bool accumulates = plan->precision == TY_BF16_PRECISION || out->gradients == 4.0;
-    if (habits->two_gradients && accumulates && !all && !wide)
-        out->gradients = 6.0; /* DeepSpeed adds up BF16 gradients in fp32 */
     out->optimizer /= ranks;
     if (all || plan->sharding == TY_SHARDING_ZERO2)
         out->gradients /= ranks;
@@ -125,10 +151,11 @@ static void terms_init(const struct setting *setting, const struct ty_plan *plan
 /* Sums over the layers of a stage, and the largest of some figures of one layer. */
 struct stage {
     double dense, expert, adapter;
-    struct amount kept;
-    double rerun_bytes;   /* saved tensors a recompute brings back */
-    double working_bytes; /* the same + work */
-    double unit;          /* parameters */
+    struct amount kept, offloaded; /* activations of a micro-batch that stay, and that leave */
+    double offload_buffer;         /* largest layer that leaves */
+    double rerun_bytes;            /* saved tensors a recompute brings back */
+    double working_bytes;          /* the same + work */
+    double unit;                   /* parameters */
     double attention_matrix, mlp_matrix, shared_matrix, expert_matrix;
     bool embedding, head;
 };
@@ -140,21 +167,24 @@ static void raise_to(double *largest, double value)
 }
 
 static void add_layers(const struct terms *t, const struct slot *slot, double imbalance,
-                       uint32_t *n_rerun, struct stage *out)
+                       uint32_t *n_before, struct stage *out)
 {
     const struct ty_model *model = &t->setting->model;
     const bool partly = t->plan->recompute == TY_RECOMPUTE_FULL && t->plan->recompute_layers;
     for (uint32_t i = 0; i < slot->n_layers; i++) {
         const struct layer_memory *layer = &t->kind[model->layer_kind[slot->first_layer + i]];
-        const bool stays = partly && *n_rerun >= t->plan->recompute_layers;
+        const bool stays = partly && *n_before >= t->plan->recompute_layers;
         const struct amount kept = stays ? layer->all : layer->kept;
         const double rerun = amount_bytes(layer->all, imbalance) - amount_bytes(kept, imbalance);
-        *n_rerun += 1;
+        const bool leaves = offload_layer(t->plan, *n_before);
+        struct amount *sum = leaves ? &out->offloaded : &out->kept;
+        *n_before += 1;
         out->dense += layer->dense;
         out->expert += layer->expert;
         out->adapter += layer->adapter;
-        out->kept.fixed += kept.fixed;
-        out->kept.routed += kept.routed;
+        sum->fixed += kept.fixed;
+        sum->routed += kept.routed;
+        raise_to(&out->offload_buffer, leaves ? amount_bytes(kept, imbalance) : 0.0);
         raise_to(&out->rerun_bytes, rerun);
         raise_to(&out->working_bytes, rerun + layer->work_dense);
         raise_to(&out->working_bytes, rerun + amount_bytes(layer->work_moe, imbalance));
@@ -205,11 +235,11 @@ static void add_mtp(const struct terms *t, struct stage *out)
 static void sum_stage(const struct terms *t, uint32_t stage, double imbalance, struct stage *out)
 {
     *out = (struct stage){0};
-    uint32_t n_rerun = 0;
+    uint32_t n_layers = 0;
     for (uint32_t chunk = 0; chunk < t->pipeline.n_chunks; chunk++) {
         const uint32_t place = chunk * t->plan->pp + stage;
         const struct slot *slot = &t->slots[pipeline_slot(&t->pipeline, place)];
-        add_layers(t, slot, imbalance, &n_rerun, out);
+        add_layers(t, slot, imbalance, &n_layers, out);
         out->embedding |= slot->embedding;
         out->head |= slot->head;
     }
@@ -226,10 +256,9 @@ double memory_in_flight(const struct ty_plan *plan, uint32_t stage)
 static void states(const struct terms *t, const struct stage *sum, double bytes[TY_N_MEM])
 {
     if (t->setting->model.lora_rank) { /* frozen base: its weights only, in 16 bits or fewer */
-        const double frozen = memory_fp8_lora(t->setting, t->plan, t->habits)
-                                  ? precision_bytes((enum ty_precision)t->plan->precision) / 2.0
-                              : t->habits->master_is_weight ? 0.5
-                                                            : 1.0;
+        const bool fp8 = memory_fp8_lora(t->setting, t->plan, t->habits);
+        const double frozen = (fp8 ? precision_bytes((enum ty_precision)t->plan->precision) : 2.0) /
+                              weight_bytes(t->plan, t->habits);
         bytes[TY_MEM_WEIGHTS] =
             frozen * (t->dense.weights * sum->dense + t->expert.weights * sum->expert) +
             t->dense.weights * sum->adapter;
@@ -294,6 +323,22 @@ static void head(const struct terms *t, const struct stage *sum, double *logits_
         *work_bytes += sum->rerun_bytes;
 }
 
+/* What the plan offloads. DeepSpeed's CPU optimizer takes the gradients with it. */
+static void move_to_host(const struct terms *t, const struct stage *sum, double imbalance,
+                         struct ty_stage_memory *out)
+{
+    double *bytes = out->bytes;
+    out->host_bytes = out->in_flight * amount_bytes(sum->offloaded, imbalance) / t->copies;
+    if (!offload_optimizer(t->plan))
+        return;
+    const bool states = offload_states(t->plan), gradients = states || t->habits->two_gradients;
+    out->host_bytes += bytes[TY_MEM_OPTIMIZER] + (gradients ? bytes[TY_MEM_GRADS] : 0.0) +
+                       (states ? bytes[TY_MEM_WEIGHTS] : 0.0);
+    bytes[TY_MEM_OPTIMIZER] = 0.0;
+    bytes[TY_MEM_GRADS] *= gradients ? 0.0 : 1.0;
+    bytes[TY_MEM_WEIGHTS] *= states ? 0.0 : 1.0;
+}
+
 static void stage_memory(const struct terms *t, uint32_t stage, double imbalance,
                          struct ty_stage_memory *out)
 {
@@ -302,7 +347,10 @@ static void stage_memory(const struct terms *t, uint32_t stage, double imbalance
     out->in_flight = pipeline_in_flight(&t->pipeline, stage);
     states(t, &sum, out->bytes);
     double logits_bytes = 0.0, head_bytes = 0.0;
-    out->bytes[TY_MEM_ACTIVATIONS] = out->in_flight * amount_bytes(sum.kept, imbalance) / t->copies;
+    out->bytes[TY_MEM_ACTIVATIONS] =
+        out->in_flight * amount_bytes(sum.kept, imbalance) / t->copies +
+        OFFLOAD_SETS * sum.offload_buffer;
+    move_to_host(t, &sum, imbalance, out);
     const double hidden_bytes =
         2.0 * t->tokens * t->setting->model.hidden / (t->plan->sp == TY_ON ? t->plan->tp : 1);
     if (sum.head) {
@@ -415,6 +463,11 @@ void memory_judge(const struct setting *setting, const struct ty_plan *plan,
     out->fit = out->headroom_bytes >= 0.0   ? TY_FIT_YES
                : firm_bytes <= device_bytes ? TY_FIT_TIGHT
                                             : TY_FIT_NO;
+    out->host_bytes = 0.0;
+    for (uint32_t stage = 0; stage < plan->pp; stage++)
+        raise_to(&out->host_bytes, stages[stage].host_bytes * offload_gpus_per_host(setting, plan));
+    if (out->host_bytes > setting->cluster.host_mem_bytes)
+        out->fit = TY_FIT_NO;
     out->largest = TY_MEM_WEIGHTS;
     for (int i = 0; i < TY_N_MEM; i++)
         if (peak->bytes[i] > peak->bytes[out->largest])

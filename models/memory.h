@@ -34,6 +34,7 @@ void memory_stages(const struct setting *setting, const struct ty_plan *plan,
 struct memory_verdict {
     enum ty_fit fit;
     double peak_bytes, budget_bytes, headroom_bytes;
+    double host_bytes; /* what the GPUs of one host offload into its memory */
     uint32_t peak_stage;
     enum ty_mem largest;
     double imbalance_limit; /* NAN without MoE; INFINITY when it always fits */

@@ -48,10 +48,10 @@ static const struct stack_habits known[] = {
     {"rocm", .dummy_wgrads = true, .fp8_lora = true},
     {"megatron-lm-2021", .dummy_wgrads = false},
     {"megatron-deepspeed", .two_gradients = true, .outputs_stay = true},
-    {"torchtitan", .master_is_weight = true, .op_recompute = true, .frees_gradients = true,
-     .loss_stays = true},
+    {"torchtitan", .master_is_weight = true, .sdpa = true, .op_recompute = true,
+     .frees_gradients = true, .loss_stays = true},
     {"fsdp", .master_is_weight = true, .frees_gradients = true},
-    {"ddp", .frees_gradients = true, .loss_stays = true},
+    {"ddp", .sdpa = true, .frees_gradients = true, .loss_stays = true},
     {"jax", .master_is_weight = true},
 };
 
@@ -72,6 +72,7 @@ struct sizes {
     double w, q;                           /* bytes of an activation and of a GEMM input */
     double rows;                           /* tokens routed to this rank's experts, balanced */
     bool dropout;
+    bool sdpa;
     bool fp8_lora; /* Q, K, V and the activation's input in q; inputs of frozen matrices not kept */
 };
 
@@ -95,6 +96,7 @@ static struct sizes sizes_of(const struct setting *setting, const struct ty_plan
     s.rows = s.tokens * kind->top_k * s.etp / s.tp;
     s.dropout = plan->attention == TY_KERNEL_UNFUSED && !kind->gated &&
                 setting->model.norm == TY_NORM_LAYER;
+    s.sdpa = habits->sdpa && plan->attention == TY_KERNEL_FLASH;
     s.fp8_lora = memory_fp8_lora(setting, plan, habits);
     return s;
 }
@@ -181,7 +183,10 @@ static void save_attention(const struct ty_plan *plan, const struct ty_layer_kin
     if (kind->attention == TY_ATTENTION_HEADS) {
         const double d = kind->head_dim;
         const double qkv = s->fp8_lora ? s->q : s->w, out_in = s->fp8_lora ? s->w + s->q : s->q;
-        out->attention = x * (qkv * (s->heads + 2.0 * s->kv_heads) * d + out_in * s->heads * d);
+        const double kv_heads = s->sdpa ? s->heads : s->kv_heads;
+        out->attention = x * (qkv * (s->heads + 2.0 * kv_heads) * d + out_in * s->heads * d);
+        if (s->sdpa)
+            out->attention += x * s->w * s->heads * d;
         if (kind->qk_norm != TY_QK_NORM_NONE)
             out->attention += x * s->w * (s->heads + s->kv_heads) * d;
     } else {

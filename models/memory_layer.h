@@ -19,11 +19,13 @@ struct stack_habits {
     bool dummy_wgrads;     /* beside fp32 accumulation a 16-bit gradient buffer per weight shape
                               stays allocated: Transformer Engine */
     bool two_gradients;    /* 16-bit gradients beside the fp32 ones, and flat buckets: DeepSpeed */
-    bool op_recompute;     /* selective recompute chooses operators, not modules */
-    bool outputs_stay;     /* a stage keeps what it sent until backward: DeepSpeed */
-    bool frees_gradients;  /* no gradients before a step's first backward: PyTorch's zero_grad */
-    bool loss_stays;       /* a layer rerun by full recompute meets the logits */
-    bool fp8_lora;         /* LoRA of attention only, frozen weights and saved tensors in FP8 */
+    bool sdpa;         /* PyTorch's attention: its output is copied for the projection, K and V are
+                          repeated for every head */
+    bool op_recompute; /* selective recompute chooses operators, not modules */
+    bool outputs_stay; /* a stage keeps what it sent until backward: DeepSpeed */
+    bool frees_gradients; /* no gradients before a step's first backward: PyTorch's zero_grad */
+    bool loss_stays;      /* a layer rerun by full recompute meets the logits */
+    bool fp8_lora;        /* LoRA of attention only, frozen weights and saved tensors in FP8 */
 };
 
 struct layer_memory {

@@ -10,6 +10,7 @@
  */
 #include "models/pipeline.h"
 #include "models/fields.h"
+#include "models/offload.h"
 #include "models/routing.h"
 #include "models/setting.h"
 
@@ -227,6 +228,11 @@ static void resolve_precision(const struct resolver *r)
     default_enum(r, &plan->attention,
                  profile->default_attention ? profile->default_attention : TY_KERNEL_FLASH,
                  "attention", "default of the stack", TY_KERNEL_UNFUSED);
+    if (plan->offload == TY_OFFLOAD_AUTO)
+        plan->offload = TY_OFFLOAD_NONE; /* slower, and never on unasked */
+    if (!offload_activations(plan))
+        drop_size(r, &plan->offload_layers, 0, "offload_layers",
+                  "counts layers whose activations are offloaded");
     plan->packed = plan->packed == TY_ON ? TY_ON : TY_OFF; /* pretraining fills its sequences */
     default_enum(r, &plan->cuda_graph, TY_OFF, "cuda_graph", "kernels are launched one by one",
                  TY_ON);

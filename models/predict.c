@@ -114,18 +114,37 @@ static void report_memory(ty_predictor *predictor, const struct memory_verdict *
 }
 
 /* A plan that is legal but too large: said as a violation, so that "why not" has one place. */
-static void refuse_memory(ty_predictor *predictor, struct ty_prediction *answer)
+static void tell_device(const struct ty_prediction *answer, struct ty_violation *out)
 {
-    struct ty_violation *violation = &predictor->violation[0];
-    *violation = (struct ty_violation){0};
-    text_format(violation->rule, sizeof violation->rule, "memory");
-    text_format(violation->text, sizeof violation->text,
+    text_format(out->text, sizeof out->text,
                 "stage %u needs %.2f GiB of %.2f GiB; the largest part is %s", answer->peak_stage,
                 answer->peak_bytes / 1073741824.0, answer->budget_bytes / 1073741824.0,
                 ty_mem_name(answer->largest_component));
-    text_format(violation->legal, sizeof violation->legal,
+    text_format(out->legal, sizeof out->legal,
                 "at most %.2f GiB; more recompute, sharding, tp, pp or cp lowers it",
                 answer->budget_bytes / 1073741824.0);
+}
+
+static void tell_host(const struct setting *setting, double host_bytes, struct ty_violation *out)
+{
+    text_format(out->text, sizeof out->text,
+                "the GPUs of a node offload %.2f GiB into its %.2f GiB of memory",
+                host_bytes / 1073741824.0, setting->cluster.host_mem_bytes / 1073741824.0);
+    text_format(out->legal, sizeof out->legal, "at most host.memory; offload_layers lowers it");
+}
+
+static void refuse_memory(ty_predictor *predictor, const struct memory_verdict *verdict,
+                          struct ty_prediction *answer)
+{
+    struct ty_violation *violation = &predictor->violation[0];
+    const struct setting *setting = &predictor->setting;
+    const bool host = verdict->host_bytes > setting->cluster.host_mem_bytes;
+    *violation = (struct ty_violation){0};
+    text_format(violation->rule, sizeof violation->rule, host ? "host_memory" : "memory");
+    if (host)
+        tell_host(setting, verdict->host_bytes, violation);
+    else
+        tell_device(answer, violation);
     answer->n_violations = 1;
     answer->violations = predictor->violation;
 }
@@ -251,7 +270,7 @@ static ty_status screen(ty_predictor *predictor, const struct ty_options *option
     answer->feasible = verdict.fit != TY_FIT_NO && n_violations == 0;
     *go_on = answer->feasible || options->measured;
     if (verdict.fit == TY_FIT_NO)
-        refuse_memory(predictor, answer);
+        refuse_memory(predictor, &verdict, answer);
     return TY_OK;
 }
 

@@ -96,18 +96,23 @@ ty_status step_simulate(struct step *step, const struct setting *setting,
 struct ty_trace_event step_event(const struct step *step, uint32_t task)
 {
     static const char *const names[N_TASK_KINDS] = {
-        [TASK_FORWARD] = "F",      [TASK_BACKWARD] = "B",       [TASK_FIXED] = "step fixed",
-        [TASK_WGRAD] = "W",        [TASK_RECOMPUTE] = "R",      [TASK_COPIES] = "copies AR",
-        [TASK_ISSUE] = "issue",    [TASK_SEND] = "send",        [TASK_GATHER] = "param AG",
-        [TASK_REDUCE] = "grad RS", [TASK_REPLICAS] = "grad AR", [TASK_TIED] = "embedding AR",
-        [TASK_NORM] = "grad norm", [TASK_SYNC] = "norm AR",     [TASK_OPTIMIZER] = "optimizer"};
+        [TASK_FORWARD] = "F",         [TASK_BACKWARD] = "B",
+        [TASK_FIXED] = "step fixed",  [TASK_WGRAD] = "W",
+        [TASK_RECOMPUTE] = "R",       [TASK_COPIES] = "copies AR",
+        [TASK_ISSUE] = "issue",       [TASK_TRANSFER] = "offload",
+        [TASK_SEND] = "send",         [TASK_GATHER] = "param AG",
+        [TASK_REDUCE] = "grad RS",    [TASK_REPLICAS] = "grad AR",
+        [TASK_TIED] = "embedding AR", [TASK_NORM] = "grad norm",
+        [TASK_SYNC] = "norm AR",      [TASK_OPTIMIZER] = "optimizer"};
     static const char *const streams[N_STREAMS] = {[STREAM_COMPUTE] = "compute",
                                                    [STREAM_FORWARD] = "pp",
                                                    [STREAM_BACKWARD] = "pp-backward",
                                                    [STREAM_DENSE] = "dp",
                                                    [STREAM_EXPERT] = "dp-expert",
                                                    [STREAM_REPLICA] = "dp-replica",
-                                                   [STREAM_HOST] = "host"};
+                                                   [STREAM_HOST] = "host",
+                                                   [STREAM_HOST_OUT] = "host-out",
+                                                   [STREAM_HOST_IN] = "host-in"};
     const struct task_info *info = &step->info[task];
     const double end_s = engine_end_s(step->engine, task);
     return (struct ty_trace_event){.start_s = engine_start_s(step->engine, task),

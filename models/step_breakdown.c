@@ -18,21 +18,15 @@ static bool is_pass(const struct task_info *info)
 /* Waiting for another stage's passes is the bubble. */
 static enum ty_part part_of(const void *user, uint32_t task)
 {
-    static const enum ty_part parts[N_TASK_KINDS] = {[TASK_FORWARD] = TY_PART_BUBBLE,
-                                                     [TASK_BACKWARD] = TY_PART_BUBBLE,
-                                                     [TASK_WGRAD] = TY_PART_BUBBLE,
-                                                     [TASK_RECOMPUTE] = TY_PART_BUBBLE,
-                                                     [TASK_FIXED] = TY_PART_LAUNCH,
-                                                     [TASK_ISSUE] = TY_PART_LAUNCH,
-                                                     [TASK_SEND] = TY_PART_PP,
-                                                     [TASK_GATHER] = TY_PART_DP,
-                                                     [TASK_REDUCE] = TY_PART_DP,
-                                                     [TASK_REPLICAS] = TY_PART_DP,
-                                                     [TASK_COPIES] = TY_PART_DP,
-                                                     [TASK_TIED] = TY_PART_DP,
-                                                     [TASK_NORM] = TY_PART_OPTIMIZER,
-                                                     [TASK_SYNC] = TY_PART_OPTIMIZER,
-                                                     [TASK_OPTIMIZER] = TY_PART_OPTIMIZER};
+    static const enum ty_part parts[N_TASK_KINDS] = {
+        [TASK_FORWARD] = TY_PART_BUBBLE,   [TASK_BACKWARD] = TY_PART_BUBBLE,
+        [TASK_WGRAD] = TY_PART_BUBBLE,     [TASK_RECOMPUTE] = TY_PART_BUBBLE,
+        [TASK_FIXED] = TY_PART_LAUNCH,     [TASK_ISSUE] = TY_PART_LAUNCH,
+        [TASK_TRANSFER] = TY_PART_OFFLOAD, [TASK_SEND] = TY_PART_PP,
+        [TASK_GATHER] = TY_PART_DP,        [TASK_REDUCE] = TY_PART_DP,
+        [TASK_REPLICAS] = TY_PART_DP,      [TASK_COPIES] = TY_PART_DP,
+        [TASK_TIED] = TY_PART_DP,          [TASK_NORM] = TY_PART_OPTIMIZER,
+        [TASK_SYNC] = TY_PART_OPTIMIZER,   [TASK_OPTIMIZER] = TY_PART_OPTIMIZER};
     return parts[((const struct step *)user)->info[task].kind];
 }
 
@@ -43,7 +37,7 @@ static uint32_t rival_of(const void *user, uint32_t task, double until_s)
     const struct step *step = user;
     const struct task_info *info = &step->info[task];
     if (info->kind != TASK_GATHER && info->kind != TASK_REDUCE && info->kind != TASK_REPLICAS &&
-        info->kind != TASK_ISSUE)
+        info->kind != TASK_ISSUE && info->kind != TASK_TRANSFER)
         return ENGINE_NONE;
     uint32_t low = step->stages[info->stage].first_task; /* a compute task; starts the step */
     uint32_t high = step->stages[info->stage].norm;

@@ -12,7 +12,9 @@
  * Host: where a stage has a pass that is issued slower than it runs, a host stream issues every
  * segment; segment i may start when segment i - 1 has been issued and its result counts when it
  * is issued itself. Elsewhere the host can never bind and is left out.
- * Parameters gathered for the first forward are those of the optimizer before: a steady state.
+ * Transfers to and from the host run beside the pass they belong to and must be over before the
+ * next segment starts: two sets of buffers. Parameters gathered for the first forward are those of
+ * the optimizer before: a steady state.
  */
 #include "models/step_internal.h"
 
@@ -22,10 +24,11 @@ struct builder {
     ty_status status;
     uint32_t at; /* the stage */
     struct stage *stage;
-    uint32_t start;       /* task: the fixed time of the step */
-    uint32_t compute[2];  /* last segment, the one before */
-    uint32_t host;        /* last issue; ENGINE_NONE: the host never binds */
-    uint32_t blocking[4]; /* the next segment waits for them: reduces, messages */
+    uint32_t start;                  /* task: the fixed time of the step */
+    uint32_t compute[2];             /* last segment, the one before */
+    uint32_t host;                   /* last issue; ENGINE_NONE: the host never binds */
+    uint32_t blocking[4];            /* the next segment waits for them: reduces, messages */
+    uint32_t transfers[N_HOST_WAYS]; /* and for these, to and from the host */
     uint32_t last[N_STREAMS];
     const struct segment *unreduced; /* gradients of the last segment, not yet sent */
     bool unreduced_last;             /* of the last micro-batch */
@@ -137,6 +140,31 @@ static void send_gradients(struct builder *b)
 
 /* ---- passes ------------------------------------------------------------------------------- */
 
+static void wait_for_transfers(struct builder *b, uint32_t task)
+{
+    for (uint32_t way = 0; way < N_HOST_WAYS; way++) {
+        after(b, b->transfers[way], task);
+        b->transfers[way] = ENGINE_NONE;
+    }
+}
+
+/* Beside segment `id`: they start when the one before it and its transfers have ended. */
+static void add_transfers(struct builder *b, const struct segment *segment, uint32_t id,
+                          const uint32_t before[N_HOST_WAYS])
+{
+    for (uint32_t way = 0; way < N_HOST_WAYS; way++) {
+        if (!(segment->transfer_s[way] > 0.0))
+            continue;
+        struct task_info info = b->step->info[id];
+        info.kind = TASK_TRANSFER;
+        info.stream = way == HOST_OUT ? STREAM_HOST_OUT : STREAM_HOST_IN;
+        b->transfers[way] = add_fixed(b, segment->transfer_s[way], &info);
+        after(b, b->compute[0] != ENGINE_NONE ? b->compute[0] : b->start, b->transfers[way]);
+        after(b, before[HOST_OUT], b->transfers[way]);
+        after(b, before[HOST_IN], b->transfers[way]);
+    }
+}
+
 /* returns the compute task */
 static uint32_t add_segment(struct builder *b, uint32_t index, struct task_info info)
 {
@@ -153,6 +181,10 @@ static uint32_t add_segment(struct builder *b, uint32_t index, struct task_info 
         b->blocking[i] = ENGINE_NONE;
     }
     after(b, b->host, id);
+    const uint32_t before[N_HOST_WAYS] = {b->transfers[HOST_OUT], b->transfers[HOST_IN]};
+    wait_for_transfers(b, id);
+    if (b->status == TY_OK)
+        add_transfers(b, segment, id, before);
     if (b->stage->host_binds) {
         const struct task_info issue = {TASK_ISSUE, STREAM_HOST, b->at,
                                         info.micro, info.chunk,  ENGINE_NONE};
@@ -281,6 +313,7 @@ static void add_stage(struct builder *b, const struct pass *order, uint32_t n_pa
         b->stage->grads[i] = grads[i];
         after(b, grads[i], b->stage->norm);
     }
+    wait_for_transfers(b, b->stage->norm);
 }
 
 /* ---- between stages ----------------------------------------------------------------------- */
@@ -389,7 +422,8 @@ static struct builder open_stage(struct step *step, uint32_t at)
                         .stage = &step->stages[at],
                         .compute = {ENGINE_NONE, ENGINE_NONE},
                         .host = ENGINE_NONE,
-                        .blocking = {ENGINE_NONE, ENGINE_NONE, ENGINE_NONE, ENGINE_NONE}};
+                        .blocking = {ENGINE_NONE, ENGINE_NONE, ENGINE_NONE, ENGINE_NONE},
+                        .transfers = {ENGINE_NONE, ENGINE_NONE}};
     for (uint32_t i = 0; i < N_STREAMS; i++)
         b.last[i] = ENGINE_NONE;
     step_held_stage(step, at, &b.stage->held);

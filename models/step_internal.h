@@ -13,6 +13,9 @@
 /* Dense and expert parameters go to different groups (D c ranks, edp ranks). */
 enum share { SHARE_DENSE, SHARE_EXPERT, N_SHARES };
 
+/* Transfers to the host and back. */
+enum host_way { HOST_OUT, HOST_IN, N_HOST_WAYS };
+
 /* Parameters of some layers on one rank; trained: those with gradients (LoRA trains adapters). */
 struct held {
     double params[N_SHARES], trained[N_SHARES];
@@ -22,7 +25,8 @@ struct held {
 struct unit {
     enum layer_what what;
     uint32_t kind;
-    bool plain; /* of a plan with full recompute: one of the layers that are not recomputed */
+    bool plain;     /* of a plan with full recompute: one of the layers that are not recomputed */
+    bool offloaded; /* its activations leave the GPU */
 };
 
 /* A collective or message ready to be added: a task without its stream. */
@@ -41,8 +45,9 @@ struct flows {
 /* A pass, or the part of it between two moments that step-level traffic cares about. */
 struct segment {
     double time_s, host_s;
-    double part_s[TY_N_PARTS];  /* adds up to time_s */
-    double link_bytes[N_LINKS]; /* of the layers' own collectives */
+    double part_s[TY_N_PARTS];      /* adds up to time_s */
+    double link_bytes[N_LINKS];     /* of the layers' own collectives */
+    double transfer_s[N_HOST_WAYS]; /* to and from the host, beside it */
     struct held held;
     struct engine_task compute; /* without its stream */
     struct flows flows;         /* gather before it, reduce after it */
@@ -82,6 +87,8 @@ enum stream_kind {
     STREAM_EXPERT,
     STREAM_REPLICA,
     STREAM_HOST,
+    STREAM_HOST_OUT,
+    STREAM_HOST_IN,
     N_STREAMS
 };
 
@@ -92,6 +99,7 @@ enum task_kind {
     TASK_RECOMPUTE, /* early */
     TASK_FIXED,
     TASK_ISSUE,
+    TASK_TRANSFER,
     TASK_SEND,
     TASK_GATHER,
     TASK_REDUCE,
@@ -152,6 +160,7 @@ struct step {
     const struct record *layer[2][TY_MAX_KINDS][N_PASS_KINDS]; /* [plain][kind] */
     const struct record *end[2][N_PASS_KINDS];                 /* embedding, head */
     struct held held[2 + TY_MAX_KINDS]; /* of the embedding, the head, each kind */
+    double kept_bytes[2][TY_MAX_KINDS]; /* [plain][kind]: activations of a layer */
     struct traffic traffic;
     struct group_shape pp;   /* of the pipeline axis */
     bool link_used[N_LINKS]; /* by step-level traffic */

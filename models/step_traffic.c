@@ -14,6 +14,7 @@
  * Experts go to their own, smaller groups. LoRA trains the adapters only.
  */
 #include "models/memory.h"
+#include "models/offload.h"
 #include "models/step_internal.h"
 
 #include <math.h>
@@ -24,12 +25,11 @@ static const double BUCKET_PARAMS = 40e6, BUCKET_PARAMS_PER_RANK = 1e6;
 
 /* Bytes the optimizer reads and writes per parameter besides the gradient; 26 of Adam: reads two
  * moments and the master weight (12), writes them and the 2-byte parameter (14).
- * source: handbook 4.7; 8-bit and bf16 moments the same with their sizes; SGD without momentum. */
-static const double OPTIMIZER_BYTES[] = {[TY_OPTIMIZER_AUTO] = 26.0,
-                                         [TY_OPTIMIZER_ADAM] = 26.0,
-                                         [TY_OPTIMIZER_ADAM_BF16] = 18.0,
-                                         [TY_OPTIMIZER_ADAM8BIT] = 14.0,
-                                         [TY_OPTIMIZER_SGD] = 10.0};
+ * source: handbook 4.7; 8-bit and bf16 moments the same with their sizes, pure 16 bits without the
+ * master weight; SGD without momentum. */
+static const double OPTIMIZER_BYTES[] = {
+    [TY_OPTIMIZER_AUTO] = 26.0,     [TY_OPTIMIZER_ADAM] = 26.0, [TY_OPTIMIZER_ADAM_BF16] = 18.0,
+    [TY_OPTIMIZER_ADAM8BIT] = 14.0, [TY_OPTIMIZER_SGD] = 10.0,  [TY_OPTIMIZER_ADAM_16BIT] = 12.0};
 static const double NORM_BYTES = 4.0; /* payload of the all-reduce of the gradient norm */
 
 /* ---- parameters --------------------------------------------------------------------------- */
@@ -202,13 +202,17 @@ static double local_params(const struct step *step, const struct held *held)
 }
 
 /* t = (optimizer bytes * N_local + zeroed gradients) / BW * ratio. Gradients that stay whole
- * (DDP, ZeRO-1) are zeroed whole: handbook 4.7. */
+ * (DDP, ZeRO-1) are zeroed whole: handbook 4.7. Offloaded: on the CPU. */
 double step_optimizer_s(const struct step *step, const struct held *held)
 {
     const struct ty_plan *plan = step->plan;
     const double local = local_params(step, held), grad_bytes = step->traffic.grad_bytes;
     const bool whole = plan->sharding == TY_SHARDING_NONE || plan->sharding == TY_SHARDING_ZERO1;
     const double zeroed = whole ? held->trained[SHARE_DENSE] + held->trained[SHARE_EXPERT] : local;
+    if (offload_optimizer(plan))
+        return offload_optimizer_s(step->setting, plan, local, grad_bytes,
+                                   step->traffic.param_bytes) +
+               grad_bytes * zeroed / kernel_mem_bytes_per_s(step->setting);
     const double bytes =
         (OPTIMIZER_BYTES[plan->optimizer] + grad_bytes) * local + grad_bytes * zeroed;
     return bytes / kernel_mem_bytes_per_s(step->setting) * step->setting->profile.optimizer_ratio;

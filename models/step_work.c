@@ -8,6 +8,8 @@
  * cut where a bucket of gradients or parameters is complete, or after every unit under FSDP.
  * Source of fixed time and jitter: ACCURACY 1.7.
  */
+#include "models/memory.h"
+#include "models/offload.h"
 #include "models/step_internal.h"
 #include "sim/error.h"
 
@@ -111,15 +113,13 @@ uint32_t step_n_units(const struct slot *slot)
     return slot->embedding + slot->n_layers + slot->head;
 }
 
-/* Full recompute of the first n layers of a stage: true for those after them. */
-static bool is_plain(const struct step *step, uint32_t place, uint32_t layer_of_slot)
+/* Which layer of its stage the n-th of a place is. */
+static uint32_t layer_of_stage(const struct step *step, uint32_t place, uint32_t layer_of_slot)
 {
-    if (step->plan->recompute_layers == 0)
-        return false;
     uint32_t before = layer_of_slot;
     for (uint32_t other = place % step->n_stages; other < place; other += step->n_stages)
         before += step->slots[other].n_layers;
-    return before >= step->plan->recompute_layers;
+    return before;
 }
 
 struct unit step_unit(const struct step *step, uint32_t place, uint32_t index)
@@ -130,9 +130,12 @@ struct unit step_unit(const struct step *step, uint32_t place, uint32_t index)
     const uint32_t layer = index - at->embedding;
     if (layer == at->n_layers)
         return (struct unit){.what = WHAT_HEAD};
+    const uint32_t rerun = step->plan->recompute_layers, moved = step->plan->offload_layers;
+    const uint32_t layer_at = rerun || moved ? layer_of_stage(step, place, layer) : 0;
     return (struct unit){.what = WHAT_LAYER,
                          .kind = step->setting->model.layer_kind[at->first_layer + layer],
-                         .plain = is_plain(step, place, layer)};
+                         .plain = rerun > 0 && layer_at >= rerun, /* full recompute of the first */
+                         .offloaded = offload_layer(step->plan, layer_at)};
 }
 
 const struct record *step_record(const struct step *step, const struct unit *unit,
@@ -190,6 +193,27 @@ double step_hidden_s(const struct step *step, uint32_t place, enum pass_kind kin
 
 /* ---- segments ----------------------------------------------------------------------------- */
 
+/* Activations leave after forward and come back for backward; offloaded parameters come in for
+ * both, and their gradients leave. */
+static void add_transfers(const struct step *step, const struct unit *unit, enum pass_kind kind,
+                          struct segment *segment)
+{
+    const double bytes_per_s = offload_bytes_per_s(step->setting);
+    const bool forward = kind == PASS_FORWARD, weights = kind == PASS_WGRAD;
+    if (unit->offloaded && !weights)
+        segment->transfer_s[forward ? HOST_OUT : HOST_IN] +=
+            step->kept_bytes[unit->plain][unit->kind] / bytes_per_s;
+    for (uint32_t share = 0; share < N_SHARES && offload_states(step->plan); share++) {
+        const struct held *held = step_held(step, unit);
+        const double shard = step->traffic.shard[share].size * bytes_per_s;
+        if (!weights)
+            segment->transfer_s[HOST_IN] += step->traffic.param_bytes * held->params[share] / shard;
+        if (kind == PASS_BACKWARD || weights)
+            segment->transfer_s[HOST_OUT] +=
+                step->traffic.grad_bytes * held->trained[share] / shard;
+    }
+}
+
 static void add_unit(const struct step *step, const struct unit *unit, enum pass_kind kind,
                      struct segment *segment)
 {
@@ -201,6 +225,7 @@ static void add_unit(const struct step *step, const struct unit *unit, enum pass
     for (uint32_t link = 0; link < N_LINKS; link++)
         segment->link_bytes[link] += record->link_bytes[link];
     step_held_add(&segment->held, step_held(step, unit));
+    add_transfers(step, unit, kind, segment);
 }
 
 static bool is_full(const struct segment *segment, double bucket_params)
@@ -354,9 +379,21 @@ static void cut_kind(struct step *step, uint32_t place, enum pass_kind kind)
     cut->end = step->n_segments;
 }
 
+static void fill_kept(struct step *step)
+{
+    const struct setting *setting = step->setting;
+    for (uint32_t kind = 0; kind < setting->model.n_kinds; kind++) {
+        const struct ty_layer_kind *layer = &setting->model.kinds[kind];
+        step->kept_bytes[false][kind] = memory_layer_activation_bytes(setting, step->plan, layer);
+        step->kept_bytes[true][kind] = memory_layer_activation_bytes(setting, &step->plain, layer);
+    }
+}
+
 ty_status step_cut(struct step *step)
 {
     size_t most = 0;
+    if (offload_activations(step->plan))
+        fill_kept(step);
     uint32_t n_kinds = 0;
     for (uint32_t kind = 0; kind < N_PASS_KINDS; kind++)
         n_kinds += step_runs(step, (enum pass_kind)kind);

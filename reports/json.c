@@ -88,6 +88,7 @@ static void write_memory(struct json_writer *json, const struct ty_prediction *p
         json_object(json, NULL);
         for (int part = 0; part < TY_N_MEM; part++)
             json_number(json, ty_mem_name((enum ty_mem)part), p->stages[stage].bytes[part]);
+        json_number(json, "host", p->stages[stage].host_bytes);
         json_close(json);
     }
     json_close(json);

@@ -30,6 +30,7 @@ static const struct segment part_segment[TY_N_PARTS] = {
     [TY_PART_OPTIMIZER] = {"optimizer", "#1b7837", "#ffffff"},
     [TY_PART_INPUT_STALL] = {"input stall", "#762a83", "#ffffff"},
     [TY_PART_CHECKPOINT] = {"checkpoint", "#c2a5cf", "#222222"},
+    [TY_PART_OFFLOAD] = {"offload", "#e7d4e8", "#222222"},
 };
 
 static const struct segment memory_segment[TY_N_MEM] = {

@@ -30,6 +30,7 @@ static const struct place {
                          [KNOB_SHARDING] = PLACE(sharding),
                          [KNOB_RECOMPUTE] = PLACE(recompute),
                          [KNOB_SCHEDULE] = PLACE(schedule),
+                         [KNOB_OFFLOAD] = PLACE(offload),
                          [KNOB_TP] = PLACE(tp),
                          [KNOB_CP] = PLACE(cp),
                          [KNOB_EP] = PLACE(ep),
@@ -138,6 +139,7 @@ static void open_knob(const struct setting *setting, const struct ty_plan *fixed
     case KNOB_PRECISION:
     case KNOB_SHARDING:
     case KNOB_SCHEDULE:
+    case KNOB_OFFLOAD:
     case KNOB_ETP:
     case N_KNOBS:
         add(list, 0); /* the default of plan and stack, unless the caller lists values */

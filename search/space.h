@@ -15,6 +15,7 @@ enum knob {
     KNOB_SHARDING,
     KNOB_RECOMPUTE,
     KNOB_SCHEDULE,
+    KNOB_OFFLOAD,
     KNOB_TP,
     KNOB_CP,
     KNOB_EP,

@@ -233,6 +233,18 @@ my ($narrow) = json('sweep', @space, '--tp', '1,2', '--pp', '1..2', '--recompute
     qw(--gpus 32 --all --top 1000));
 is_deeply([grep { $_->{plan}{tp} > 2 || $_->{plan}{pp} > 2
     || $_->{plan}{recompute} eq 'selective' } @{$narrow->{plans}}], [], 'lists limit the knobs');
+
+# ---- offload ------------------------------------------------------------------------------------
+my ($moved) = json('predict', @plan, '--offload', 'activations');
+my ($stayed) = json('predict', @plan);
+cmp_ok($moved->{memory_bytes}{peak}, '<', $stayed->{memory_bytes}{peak}, 'offload: less memory');
+cmp_ok($moved->{memory_bytes}{stages}[0]{host}, '>', 0, 'what is on the host is told');
+cmp_ok($moved->{step_time_s}, '>=', $stayed->{step_time_s}, 'and never faster');
+is($stayed->{breakdown_s}{offload}, 0, 'none unasked');
+my ($both) = json('sweep', @space, '--tp', '1,2', '--pp', '1', '--offload', 'none,optimizer',
+    qw(--gpus 32 --all --top 1000));
+my %seen = map { $_->{plan}{offload} => 1 } @{$both->{plans}};
+is_deeply([sort keys %seen], ['none', 'optimizer'], 'a sweep searches listed values');
 is((run('sweep', @space, qw(--gpus 32 --json --jobs 1)))[1],
     (run('sweep', @space, qw(--gpus 32 --json --jobs 4)))[1], 'the same at 1 and 4 threads');
 # 24 and 56 replicas do not divide 64 sequences.
