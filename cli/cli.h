@@ -41,6 +41,10 @@ struct cli_args {
         const char *price, *objective, *pareto, *tokens, *deadline, *budget, *headroom, *min_mfu,
             *mtbf, *repair, *restart, *save;
     } goal;
+    struct { /* of the command explain */
+        const char *measured, *log, *profile;
+        uint32_t profile_steps;
+    } explain;
     struct { /* of the command comm */
         const char *op, *sizes, *compare, *table;
         uint32_t ranks;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * `trainyard explain`: why a step takes as long as it does, and what to change next. */
-#include "cli/cli.h"
+#include "cli/explain.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,10 +144,23 @@ static void print_changes(const struct ty_explanation *e)
 
 /* ---- command -------------------------------------------------------------------------------- */
 
-static int print_json(const struct ty_explanation *e, const struct ty_prediction *p,
-                      const struct cli_inputs *inputs)
+/* What the answer is made of. */
+struct answer {
+    const struct cli_args *args;
+    struct cli_inputs *inputs;
+    struct ty_prediction prediction;
+    struct ty_explanation explanation;
+    struct ty_timeline timeline;
+    struct ty_logged logged;
+    struct ty_gap gap;
+    bool has_gap;
+};
+
+static int print_json(const struct answer *a)
 {
-    char *text = ty_explanation_json(e, p, &inputs->profile);
+    char *text = ty_explanation_json(&a->explanation, &a->prediction, &a->inputs->profile,
+                                     a->args->explain.profile ? &a->timeline : NULL,
+                                     a->has_gap ? &a->gap : NULL);
     if (!text) {
         cli_warn("out of memory");
         return CLI_FAILED;
@@ -157,43 +170,119 @@ static int print_json(const struct ty_explanation *e, const struct ty_prediction
     return CLI_OK;
 }
 
-static int draw(const struct cli_args *args, const struct ty_explanation *e,
-                const struct cli_inputs *inputs)
+static int draw(const struct answer *a)
 {
     struct ty_error error = {0};
     char about[160];
     uint32_t n_plots = 0;
-    snprintf(about, sizeof about, "%s on %s", inputs->model.name, inputs->cluster.name);
-    if (ty_explanation_plot(e, about, args->out, &n_plots, &error) != TY_OK)
+    snprintf(about, sizeof about, "%s on %s", a->inputs->model.name, a->inputs->cluster.name);
+    if (ty_explanation_plot(&a->explanation, about, a->args->out, &n_plots, &error) != TY_OK)
         return cli_fail(&error);
-    if (n_plots == 0 && !args->quiet)
-        cli_warn("no gnuplot: %s has the script and data of the plot", args->out);
+    if (n_plots == 0 && !a->args->quiet)
+        cli_warn("no gnuplot: %s has the script and data of the plot", a->args->out);
     return CLI_OK;
+}
+
+/* Reads what was measured; a log may complete the plan. */
+static ty_status load_measured(struct answer *a, struct ty_error *error)
+{
+    const struct cli_args *args = a->args;
+    ty_status status = TY_OK;
+    if (args->explain.log) {
+        status = ty_logged_load(args->explain.log, &a->logged, error);
+        if (status == TY_OK)
+            explain_take_plan(&a->logged.plan, args->quiet, &a->inputs->plan);
+    }
+    if (status == TY_OK && args->explain.profile)
+        status = ty_timeline_load(args->explain.profile, args->explain.profile_steps, &a->timeline,
+                                  error);
+    return status;
+}
+
+static ty_status compare(struct answer *a, struct ty_error *error)
+{
+    const struct cli_args *args = a->args;
+    const struct ty_plan *plan = &a->prediction.plan;
+    double step_s = a->logged.step_s;
+    ty_status status = TY_OK;
+    a->has_gap = args->explain.measured || args->explain.log || args->explain.profile;
+    if (args->explain.profile) {
+        ty_gap_of_timeline(&a->prediction, &a->timeline, &a->gap);
+        return TY_OK;
+    }
+    if (args->explain.log && !isfinite(step_s))
+        step_s = (double)plan->gbs * plan->seq / a->logged.tokens_per_s_per_gpu / plan->n_gpus;
+    if (args->explain.measured)
+        status = explain_figure(args->explain.measured, &a->prediction, &step_s, error);
+    if (status == TY_OK && a->has_gap)
+        ty_gap_of_step(&a->prediction, &a->explanation, step_s, &a->gap);
+    return status;
+}
+
+static ty_status check_measured(const struct cli_args *args, struct ty_error *error)
+{
+    const int n = (args->explain.measured != NULL) + (args->explain.log != NULL) +
+                  (args->explain.profile != NULL);
+    if (n > 1)
+        return cli_refuse(error, "explain",
+                          "--measured, --log and --profile-trace exclude each other");
+    if (args->explain.profile_steps && !args->explain.profile)
+        return cli_refuse(error, "--profile-steps", "needs --profile-trace");
+    return TY_OK;
+}
+
+static int print_answer(const struct answer *a)
+{
+    const bool simulated = a->explanation.n_segments > 0;
+    if (a->args->json)
+        return print_json(a);
+    if (!cli_print_headline(&a->prediction, a->inputs) || !simulated)
+        return CLI_OK;
+    if (a->args->explain.profile)
+        explain_print_timeline(&a->timeline);
+    if (a->has_gap)
+        explain_print_gap(&a->gap);
+    print_path(&a->explanation);
+    print_resources(&a->explanation);
+    print_changes(&a->explanation);
+    return CLI_OK;
+}
+
+static int run(struct answer *a, ty_predictor *predictor, struct ty_error *error)
+{
+    const struct cli_args *args = a->args;
+    struct ty_options *options = &a->inputs->options;
+    if (check_measured(args, error) != TY_OK || load_measured(a, error) != TY_OK)
+        return cli_fail(error);
+    const bool measured = args->explain.measured || args->explain.log || args->explain.profile;
+    options->effects = options->measured = measured;
+    if (ty_predictor_explain(predictor, &a->inputs->plan, options, &a->prediction, &a->explanation,
+                             error) != TY_OK)
+        return cli_write_trace(args, predictor, error->code == TY_ERR_LIMIT, cli_fail(error));
+    cli_warn_unused(args, ~(1u << TY_KIND_GPU));
+    const bool simulated = a->explanation.n_segments > 0;
+    if (simulated && compare(a, error) != TY_OK)
+        return cli_fail(error);
+    int status = print_answer(a);
+    if (status == CLI_OK && args->out && simulated)
+        status = draw(a);
+    status = cli_write_trace(args, predictor, simulated, status);
+    return status == CLI_OK && !simulated ? CLI_INFEASIBLE : status;
 }
 
 static int answer(const struct cli_args *args, struct cli_inputs *inputs, ty_predictor *predictor,
                   struct ty_error *error)
 {
-    struct ty_prediction prediction;
-    struct ty_explanation explanation;
-    inputs->options.effects = false;
-    if (ty_predictor_explain(predictor, &inputs->plan, &inputs->options, &prediction, &explanation,
-                             error) != TY_OK)
-        return cli_write_trace(args, predictor, error->code == TY_ERR_LIMIT, cli_fail(error));
-    cli_warn_unused(args, ~(1u << TY_KIND_GPU));
-    const bool simulated = explanation.n_segments > 0;
-    int status = CLI_OK;
-    if (args->json) {
-        status = print_json(&explanation, &prediction, inputs);
-    } else if (cli_print_headline(&prediction, inputs) && simulated) {
-        print_path(&explanation);
-        print_resources(&explanation);
-        print_changes(&explanation);
+    struct answer *a = calloc(1, sizeof *a);
+    if (!a) {
+        cli_warn("out of memory");
+        return CLI_FAILED;
     }
-    if (status == CLI_OK && args->out && simulated)
-        status = draw(args, &explanation, inputs);
-    status = cli_write_trace(args, predictor, simulated, status);
-    return status == CLI_OK && !simulated ? CLI_INFEASIBLE : status;
+    a->args = args;
+    a->inputs = inputs;
+    const int status = run(a, predictor, error);
+    free(a);
+    return status;
 }
 
 int cmd_explain(struct cli_args *args)

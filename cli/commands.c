@@ -15,7 +15,9 @@ const struct cli_command cli_commands[] = {
      CLI_EXPLAIN, 0, cmd_explain,
      "Simulates one step and prints its critical path, what each piece of it depends on, what 10 % "
      "more of every resource would give, and the step time and memory of every legal plan that "
-     "differs in one knob, best first (docs/explain.md)."},
+     "differs in one knob, best first.\n"
+     "With --measured, --log or --profile-trace it compares the prediction with what was measured "
+     "and ranks the causes of the difference; a profile tells them apart (docs/explain.md)."},
     {"sweep", "--model M --cluster C --gpus RANGE [plan flags]",
      "all legal plans, ranked; --db keeps them", CLI_SWEEP, 0, cmd_sweep,
      "Tries every legal combination of tp, pp, vpp, cp, ep, mbs and recompute. A flag fixes a "
@@ -196,6 +198,14 @@ const struct cli_option cli_options[] = {
     {"cv", 0, CLI_SWITCH, TO(cv), NULL, CLI_VALIDATE,
      "fit the constants again without the rows they predict: by groups, and source by source"},
     {"worst", 0, CLI_U32, TO(worst), "N", CLI_VALIDATE, "rows with the largest errors to list"},
+    {"measured", 0, CLI_TEXT, TO(explain.measured), "FIGURE", CLI_EXPLAIN,
+     "what was measured: \"850 tokens/s/GPU\", \"9.6 s\", \"38 %\" (MFU, with --flops)"},
+    {"log", 0, CLI_TEXT, TO(explain.log), "FILE", CLI_EXPLAIN,
+     "a training log: the measured step, and what the command line leaves open of the plan"},
+    {"profile-trace", 0, CLI_TEXT, TO(explain.profile), "FILE", CLI_EXPLAIN,
+     "nsys SQLite export or PyTorch profiler JSON: measured against predicted, line by line"},
+    {"profile-steps", 0, CLI_U32, TO(explain.profile_steps), "N", CLI_EXPLAIN,
+     "steps the profile covers; default: by its marks"},
     {"measured", 0, CLI_SWITCH, TO(measured), NULL, CLI_PREDICT,
      "the plan is known to run: its time is computed even where memory or tp would forbid it"},
     {"top", 'k', CLI_U32, TO(top), "K", CLI_SWEEP,

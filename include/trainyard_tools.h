@@ -10,6 +10,7 @@
 #include "trainyard.h"
 #include "trainyard_cost.h"
 #include "trainyard_explain.h"
+#include "trainyard_gap.h"
 #include "trainyard_pool.h"
 
 #ifdef __cplusplus
@@ -125,10 +126,12 @@ TY_API TY_MUST_CHECK ty_status ty_store_flush(ty_store *store, struct ty_error *
 TY_API TY_MUST_CHECK ty_status ty_report_write(const char *db_path, const char *out_folder,
                                                uint32_t *n_plots, struct ty_error *error);
 
-/* JSON of an explanation with its prediction; free with ty_text_free. NULL when out of memory. */
+/* JSON of an explanation with its prediction; timeline and gap may be NULL. Free with ty_text_free.
+ * NULL when out of memory. */
 TY_API char *ty_explanation_json(const struct ty_explanation *explanation,
                                  const struct ty_prediction *prediction,
-                                 const struct ty_profile *profile);
+                                 const struct ty_profile *profile,
+                                 const struct ty_timeline *timeline, const struct ty_gap *gap);
 /* Draws what resources and changes would do into a folder: tornado.svg, .png, .gp, .tsv. Without
  * gnuplot: script and data, and n_plots = 0. returns TY_OK, TY_ERR_IO, TY_ERR_NOMEM. */
 TY_API TY_MUST_CHECK ty_status ty_explanation_plot(const struct ty_explanation *explanation,

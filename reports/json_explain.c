@@ -79,8 +79,61 @@ static void write_changes(struct json_writer *json, const struct ty_explanation 
         json_null(json, "change_next");
 }
 
+static void write_timeline(struct json_writer *json, const struct ty_timeline *t)
+{
+    json_object(json, "profile");
+    json_number(json, "step_time_s", t->step_s);
+    json_count(json, "steps", t->n_steps);
+    json_bool(json, "steps_marked", t->marked);
+    json_count(json, "device", t->device);
+    json_count(json, "devices", t->n_devices);
+    json_count(json, "kernels", t->n_kernels);
+    json_number(json, "idle_s", t->idle_s);
+    json_number(json, "communication_s", t->comm_s);
+    json_number(json, "exposed_communication_s", t->exposed_comm_s);
+    json_object(json, "activities");
+    for (uint32_t i = 0; i < TY_N_ACTIVITIES; i++) {
+        json_object(json, ty_activity_name((enum ty_activity)i));
+        json_number(json, "busy_s", t->busy_s[i]);
+        json_number(json, "alone_s", t->alone_s[i]);
+        json_close(json);
+    }
+    json_close(json);
+    json_text(json, "longest_unrecognised", *t->unknown ? t->unknown : NULL);
+    json_close(json);
+}
+
+static void write_gap(struct json_writer *json, const struct ty_gap *gap)
+{
+    json_object(json, "measured");
+    json_number(json, "measured_s", gap->measured_s);
+    json_number(json, "predicted_s", gap->predicted_s);
+    json_bool(json, "within_interval_80", gap->within_80);
+    json_array(json, "lines");
+    for (uint32_t i = 0; i < gap->n_lines; i++) {
+        json_object(json, NULL);
+        json_text(json, "name", gap->lines[i].name);
+        json_number(json, "predicted_s", gap->lines[i].predicted_s);
+        json_number(json, "measured_s", gap->lines[i].measured_s);
+        json_close(json);
+    }
+    json_close(json);
+    json_array(json, gap->n_lines ? "causes" : "candidates");
+    for (uint32_t i = 0; i < gap->n_causes; i++) {
+        json_object(json, NULL);
+        json_text(json, "text", gap->causes[i].text);
+        json_number(json, "time_s", gap->causes[i].time_s);
+        json_number(json, "explained_pct", gap->causes[i].explained_pct);
+        json_close(json);
+    }
+    json_close(json);
+    json_number(json, "unexplained_pct", gap->unexplained_pct);
+    json_close(json);
+}
+
 char *ty_explanation_json(const struct ty_explanation *explanation,
-                          const struct ty_prediction *prediction, const struct ty_profile *profile)
+                          const struct ty_prediction *prediction, const struct ty_profile *profile,
+                          const struct ty_timeline *timeline, const struct ty_gap *gap)
 {
     struct json_writer json;
     json_begin(&json);
@@ -88,6 +141,10 @@ char *ty_explanation_json(const struct ty_explanation *explanation,
     json_object(&json, "prediction");
     json_prediction(&json, prediction, profile);
     json_close(&json);
+    if (timeline)
+        write_timeline(&json, timeline);
+    if (gap)
+        write_gap(&json, gap);
     write_path(&json, explanation);
     write_resources(&json, explanation);
     write_changes(&json, explanation);
