@@ -39,7 +39,7 @@ struct cli_args {
     } pool;
     struct { /* prices, objectives, limits, failures */
         const char *price, *objective, *pareto, *tokens, *deadline, *budget, *headroom, *min_mfu,
-            *mtbf, *repair, *restart, *save;
+            *mtbf, *repair, *restart, *save, *phases, *confidence;
     } goal;
     struct { /* of the command explain */
         const char *measured, *log, *profile;
@@ -75,8 +75,9 @@ enum cli_command_bit {
     CLI_WHATIF = 2048,
     CLI_COMM = 4096,
     CLI_EXPLAIN = 8192,
-    CLI_ANY = 16383,
-    CLI_TAKES_PLAN = CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_SHOW | CLI_WHATIF
+    CLI_SIZE = 16384,
+    CLI_ANY = 32767,
+    CLI_TAKES_PLAN = CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_SHOW | CLI_WHATIF | CLI_SIZE
 };
 
 struct cli_command {
@@ -232,6 +233,7 @@ int cmd_pool(struct cli_args *args);
 int cmd_comm(struct cli_args *args);
 int cmd_detect(struct cli_args *args);
 int cmd_whatif(struct cli_args *args);
+int cmd_size(struct cli_args *args);
 int cmd_show(struct cli_args *args);
 int cli_show_run(const struct cli_args *args, const char *id, struct ty_error *error);
 int cmd_list(struct cli_args *args);

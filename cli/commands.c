@@ -36,6 +36,16 @@ const struct cli_command cli_commands[] = {
      "limit knobs as in sweep. The base is the command without those settings.\n"
      "One numeric setting: its knee, from where 1 % more buys less than 0.1 % of speed. Several: "
      "what each does alone."},
+    {"size", "--model M --cluster C|--gpu A,B --tokens N --deadline TIME [plan flags]",
+     "GPUs, days and money that a run needs", CLI_SIZE, 0, cmd_size,
+     "The smallest number of GPUs, of each cluster or GPU type named, on which the model fits and "
+     "the tokens are trained before the deadline and within the budget; the best plan is searched "
+     "at every count as sweep does. Without either, the smallest on which it fits. Prints spare "
+     "nodes, days and money with their 10 % and 90 % quantiles, the probability to be in time, and "
+     "what was assumed. --phases FILE is a run of several phases with planned downtime "
+     "(docs/formats.md, \"Job\"; docs/sizing.md).\n"
+     "Of several machines the cheapest is taken where --price is given, else the one with fewest "
+     "GPUs. The exit status is 3 when none does."},
     {"report", "--db FILE --out FOLDER", "plots and a page from a database", CLI_REPORT, 0,
      cmd_report,
      "Draws what a sweep or prediction stored: index.html opens offline; every plot lies there as "
@@ -105,7 +115,7 @@ const struct cli_command cli_commands[] = {
 
 const struct cli_option cli_options[] = {
     {"model", 'm', CLI_TEXT, TO(model), "NAME|FILE",
-     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SHOW,
+     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW,
      "built-in model or a HuggingFace config.json"},
     {"trace", 't', CLI_TEXT, TO(pool.trace), "FILE", CLI_POOL, "trace of jobs"},
     {"trace", 0, CLI_TEXT, TO(trace), "FILE", CLI_PREDICT | CLI_EXPLAIN,
@@ -146,8 +156,8 @@ const struct cli_option cli_options[] = {
     {"at", 0, CLI_TEXT, TO(pool.at), "TIME", CLI_POOL,
      "... at this time; default: when it first waits"},
     {"cluster", 'c', CLI_TEXT, TO(cluster), "NAME|FILE",
-     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_POOL | CLI_COMM |
-         CLI_CALIBRATE,
+     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW | CLI_POOL |
+         CLI_COMM | CLI_CALIBRATE,
      "built-in cluster or a cluster JSON file"},
     {"records", 0, CLI_TEXT, TO(records), "FILE", CLI_CALIBRATE,
      "records to fit; more files may follow"},
@@ -162,19 +172,20 @@ const struct cli_option cli_options[] = {
     {"plan", 'p', CLI_TEXT, TO(plan), "FILE", CLI_TAKES_PLAN,
      "plan JSON file; flags override what it says"},
     {"profile", 0, CLI_TEXT, TO(profile), "NAME|FILE",
-     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_VALIDATE | CLI_COMM,
+     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW | CLI_VALIDATE |
+         CLI_COMM,
      "calibrated constants; default: preset of the GPU"},
     {"stack", 0, CLI_TEXT, TO(stack), "NAME",
-     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SHOW,
+     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW,
      "training software whose defaults and overheads apply; default: generic"},
     {"site", 0, CLI_TEXT, TO(site), "NAME",
-     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SHOW,
+     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW,
      "site whose measured runs correct compute, communication and host time"},
     {"set", 's', CLI_SET, 0, "PATH=VALUE",
-     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_COMM,
+     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW | CLI_COMM,
      "sets one field, e.g. cluster.network.nic='200 Gb/s'; repeatable"},
     {"flops", 0, CLI_TEXT, TO(flops), "CONVENTION",
-     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF,
+     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
      "how flop are counted for MFU; default: megatron"},
     {"rung", 0, CLI_TEXT, TO(rung), "bound|simulate",
      CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF,
@@ -191,6 +202,8 @@ const struct cli_option cli_options[] = {
     {"out", 'o', CLI_TEXT, TO(out), "FILE", CLI_CALIBRATE,
      "records (import), the profile (fit) or plots (show) are written here"},
     {"out", 'o', CLI_TEXT, TO(out), "FILE", CLI_DETECT, "the cluster file is written here"},
+    {"gpu", 0, CLI_TEXT, TO(gpu), "NAME[,NAME]", CLI_SIZE,
+     "GPUs to compare; alone: in the built-in cluster of each"},
     {"gpu", 0, CLI_TEXT, TO(gpu), "NAME|FILE", CLI_DETECT,
      "the GPU, where no file names it or several are there"},
     {"out", 'o', CLI_TEXT, TO(out), "FILE", CLI_POOL, "CSV of the times of each job"},
@@ -216,38 +229,46 @@ const struct cli_option cli_options[] = {
      "simulate every plan that fits, not only those that could be listed; --db implies it"},
     {"overall", 0, CLI_SWITCH, TO(overall), NULL, CLI_SWEEP,
      "one list over all GPU counts instead of one for each"},
-    {"price", 0, CLI_TEXT, TO(goal.price), "FILE", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF,
-     "price list (docs/formats.md, \"Price\"): money and energy beside the speed"},
+    {"price", 0, CLI_TEXT, TO(goal.price), "FILE", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
+     "price list (docs/formats.md, \"Price\"): money and energy beside the speed; size takes one "
+     "for "
+     "each machine: A,B"},
     {"objective", 0, CLI_TEXT, TO(goal.objective), "NAME", CLI_SWEEP | CLI_WHATIF,
      "what plans are ranked by: tokens_per_s_per_gpu (default), tokens_per_s, cost_per_token, "
      "energy_per_token, time_to_tokens, gpus"},
     {"pareto", 0, CLI_TEXT, TO(goal.pareto), "NAME,NAME[,NAME]", CLI_SWEEP,
      "plans that no other beats in all of these objectives, over all GPU counts"},
-    {"tokens", 0, CLI_TEXT, TO(goal.tokens), "N", CLI_SWEEP | CLI_WHATIF,
+    {"tokens", 0, CLI_TEXT, TO(goal.tokens), "N", CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
      "tokens of the run, such as 15T; for time_to_tokens, --deadline, --budget"},
-    {"deadline", 0, CLI_TEXT, TO(goal.deadline), "TIME", CLI_SWEEP | CLI_WHATIF,
+    {"deadline", 0, CLI_TEXT, TO(goal.deadline), "TIME", CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
      "only plans that train the tokens in this time, such as 60d"},
-    {"budget", 0, CLI_TEXT, TO(goal.budget), "MONEY", CLI_SWEEP | CLI_WHATIF,
+    {"budget", 0, CLI_TEXT, TO(goal.budget), "MONEY", CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
      "only plans that train them for this money, in the currency of --price"},
     {"headroom", 0, CLI_TEXT, TO(goal.headroom), "SIZE", CLI_SWEEP | CLI_WHATIF,
      "only plans that leave this much memory free, such as 4GiB"},
     {"min-mfu", 0, CLI_TEXT, TO(goal.min_mfu), "RATIO", CLI_SWEEP | CLI_WHATIF,
      "only plans with this MFU or more, such as 40%"},
-    {"mtbf", 0, CLI_TEXT, TO(goal.mtbf), "TIME", CLI_SWEEP | CLI_WHATIF,
+    {"mtbf", 0, CLI_TEXT, TO(goal.mtbf), "TIME", CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
      "mean time between failures of a node, such as 6000h: time and money count useful work"},
-    {"save", 0, CLI_TEXT, TO(goal.save), "TIME", CLI_SWEEP | CLI_WHATIF,
+    {"save", 0, CLI_TEXT, TO(goal.save), "TIME", CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
      "... how long a checkpoint stops training; default: 30 s"},
-    {"restart", 0, CLI_TEXT, TO(goal.restart), "TIME", CLI_SWEEP | CLI_WHATIF,
+    {"restart", 0, CLI_TEXT, TO(goal.restart), "TIME", CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
      "... from a failure to training again; default: 300 s"},
+    {"repair", 0, CLI_TEXT, TO(goal.repair), "TIME", CLI_SIZE,
+     "... until a failed node is back; default: 24 h"},
+    {"phases", 0, CLI_TEXT, TO(goal.phases), "FILE", CLI_SIZE,
+     "phases of the run: tokens, sequence length and batch of each, planned downtime"},
+    {"confidence", 0, CLI_TEXT, TO(goal.confidence), "RATIO", CLI_SIZE,
+     "probability with which deadline and budget are kept; default: 50 %"},
     {"keep-plan", 0, CLI_SWITCH, TO(keep_plan), NULL, CLI_WHATIF,
      "keep the best plan of the base instead of searching at every point"},
-    {"tight", 0, CLI_SWITCH, TO(tight), NULL, CLI_SWEEP | CLI_WHATIF,
+    {"tight", 0, CLI_SWITCH, TO(tight), NULL, CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
      "also plans above the safe share of memory; they often run out of it at launch"},
-    {"jobs", 'j', CLI_U32, TO(jobs), "T", CLI_SWEEP | CLI_WHATIF | CLI_VALIDATE,
+    {"jobs", 'j', CLI_U32, TO(jobs), "T", CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_VALIDATE,
      "worker threads; default: processors"},
     {"json", 0, CLI_SWITCH, TO(json), NULL,
-     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SHOW | CLI_LIST | CLI_VALIDATE |
-         CLI_CALIBRATE | CLI_DETECT | CLI_POOL | CLI_COMM,
+     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW | CLI_LIST |
+         CLI_VALIDATE | CLI_CALIBRATE | CLI_DETECT | CLI_POOL | CLI_COMM,
      "JSON instead of text"},
     {"man", 0, CLI_SWITCH, TO(man), NULL, CLI_HELP, "manual page in mdoc form"},
     {"quiet", 'q', CLI_SWITCH, TO(quiet), NULL, CLI_ANY, "no progress bar, no warnings"},

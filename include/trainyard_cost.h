@@ -67,6 +67,10 @@ TY_API uint32_t ty_paid_gpus(const struct ty_cluster *cluster, const struct ty_p
 
 /* ---- failures ----------------------------------------------------------------------------- */
 
+#define TY_DEFAULT_SAVE_S    30.0
+#define TY_DEFAULT_RESTART_S 300.0   /* source: handbook 7.6, UT-7.7 */
+#define TY_DEFAULT_REPAIR_S  86400.0 /* source: handbook 7.7, UT-7.9 */
+
 /* Failures of a long job (handbook 7.6); a NAN takes the default. */
 struct ty_failures {
     double node_mtbf_s;       /* mean time between failures of one node; NAN: no failures */
@@ -145,6 +149,72 @@ TY_API double ty_probability_faster(double a_s, double b_s, double half_80, doub
  * are. */
 TY_API double ty_probability_better(const struct ty_goal *goal, const struct ty_score *a,
                                     const struct ty_score *b, double half_80);
+
+/* ---- the size of a machine ---------------------------------------------------------------- */
+
+#define TY_MAX_PHASES 16
+
+/* A stretch of a run; 0 takes what the fixed plan says. */
+struct ty_phase {
+    double tokens;
+    uint32_t seq, gbs;
+};
+struct ty_job {
+    char name[48];
+    uint32_t n_phases;
+    struct ty_phase phase[TY_MAX_PHASES];
+    double downtime_s; /* planned, in which the machine is paid for and does not train */
+};
+
+/* Which machine: the smallest count of these GPUs on which the job fits and, where a deadline or a
+ * budget is given, keeps them. */
+struct ty_size {
+    const struct ty_model *model;
+    const struct ty_cluster *cluster;
+    const struct ty_profile *profile;
+    struct ty_space space; /* as of a search; n_gpus: counts to try, none: whole nodes up to
+                              4,096 GPUs, then steps of 8 nodes up to 32,768 */
+    struct ty_options options;
+    uint32_t n_threads;
+    bool allow_tight;
+    const struct ty_job *job;
+    const struct ty_price *price;       /* NULL: none */
+    const struct ty_failures *failures; /* NULL: none */
+    double deadline_s, budget;          /* NAN: none */
+    double confidence;                  /* probability with which they are kept; NAN: 0.5 */
+};
+
+enum ty_quantile { TY_P10, TY_P50, TY_P90, TY_N_QUANTILES };
+
+/* The run on one count of GPUs.
+ *
+ *   T = sum of phases tokens / (tokens/s g) + downtime          g: useful share of the time
+ *   ln T is taken as normal: s^2 = (half_80 / 1.2816)^2 + v^2
+ *   v^2 = T / M (R^2 + R tau + tau^2 / 3) / T^2                 M, R, tau: handbook 7.6
+ *
+ * v: each of T / M failures costs R and what was done since the last of the checkpoints tau apart.
+ * Money is that of the time, with the spare nodes, idle, and of the electricity. */
+struct ty_size_result {
+    bool feasible;                    /* the rest holds */
+    uint32_t gpus, gpus_paid, spares; /* spares: nodes */
+    double half_80; /* of the step time; NAN: nothing is known of its error, s has v alone */
+    struct ty_goodput goodput;
+    double time_s[TY_N_QUANTILES], money[TY_N_QUANTILES]; /* money: NAN without prices */
+    double energy_j, co2_kg;
+    double p_meet_deadline, p_meet_budget; /* NAN: none given */
+    uint32_t n_phases;
+    struct ty_score phase[TY_MAX_PHASES]; /* the best plan of each */
+    double phase_s[TY_MAX_PHASES];        /* useful or not, without downtime */
+    uint32_t n_tried;                     /* counts of GPUs, this one included */
+};
+/* A search of each count in ascending order, ended by the first that does. Not feasible is TY_OK.
+ * returns TY_OK, TY_ERR_RANGE, TY_ERR_NOMEM, TY_ERR_LIMIT. */
+TY_API TY_MUST_CHECK ty_status ty_size_run(const struct ty_size *size, struct ty_size_result *out,
+                                           struct ty_error *error);
+/* What the answer takes for granted beside the notes of a prediction: defaults of failures, prices,
+ * errors. returns their number, at most max. */
+TY_API uint32_t ty_size_assumptions(const struct ty_size *size, const struct ty_size_result *result,
+                                    struct ty_note *out, uint32_t max);
 
 #ifdef __cplusplus
 }

@@ -37,6 +37,9 @@ TY_API TY_MUST_CHECK ty_status ty_plan_load(const char *path, struct ty_plan *ou
 /* Prices: a file; date and currency must be in it. */
 TY_API TY_MUST_CHECK ty_status ty_price_load(const char *path, struct ty_price *out,
                                              struct ty_error *error);
+/* Phases of a run (docs/formats.md, "Job"). */
+TY_API TY_MUST_CHECK ty_status ty_job_load(const char *path, struct ty_job *out,
+                                           struct ty_error *error);
 /* Profile: name_or_path NULL or "preset" layers the built-in constants of the cluster's GPU arch,
  * then of the fabric and of the stack (NULL = "generic"; "STACK@RELEASE" adds its release). */
 TY_API TY_MUST_CHECK ty_status ty_profile_load(const char *name_or_path, const char *stack,
@@ -364,6 +367,9 @@ TY_API char *ty_comm_json(const struct ty_comm *comm);
  * search that its own inputs refuse. */
 TY_API char *ty_prediction_json(const struct ty_prediction *prediction,
                                 const struct ty_profile *profile);
+/* Of one sizing for each kind of machine; best: index of the one to take, n for none. */
+TY_API char *ty_size_json(const struct ty_size *size, const struct ty_size_result *result,
+                          uint32_t n, uint32_t best);
 TY_API char *ty_search_json(const struct ty_search_result *result, const struct ty_search *search);
 
 /* ---- traces of jobs, for a pool ------------------------------------------------------------ */

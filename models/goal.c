@@ -12,9 +12,6 @@
 
 #include <math.h>
 
-#define SAVE_S            30.0
-#define RESTART_S         300.0   /* source: handbook 7.6, UT-7.7 */
-#define REPAIR_S          86400.0 /* source: handbook 7.7, UT-7.9 */
 #define SPARE_PROBABILITY 0.99
 
 const char *ty_objective_name(enum ty_objective objective)
@@ -53,8 +50,8 @@ ty_status ty_goodput(const struct ty_failures *failures, double n_nodes, struct 
         return TY_OK;
     }
     struct reliability job = {.mtbf_s = failures->node_mtbf_s / n_nodes,
-                              .save_s = or_default(failures->save_s, SAVE_S),
-                              .restart_s = or_default(failures->restart_s, RESTART_S),
+                              .save_s = or_default(failures->save_s, TY_DEFAULT_SAVE_S),
+                              .restart_s = or_default(failures->restart_s, TY_DEFAULT_RESTART_S),
                               .shape = 1.0};
     job.interval_s =
         or_default(failures->interval_s, reliability_best_interval_s(job.mtbf_s, job.save_s));
@@ -63,7 +60,7 @@ ty_status ty_goodput(const struct ty_failures *failures, double n_nodes, struct 
     if (status != TY_OK)
         return status;
     const double out_nodes =
-        n_nodes * or_default(failures->repair_s, REPAIR_S) / failures->node_mtbf_s;
+        n_nodes * or_default(failures->repair_s, TY_DEFAULT_REPAIR_S) / failures->node_mtbf_s;
     *out = (struct ty_goodput){
         .mtbf_s = job.mtbf_s,
         .interval_s = job.interval_s,

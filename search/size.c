@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The smallest machine for a job: a search of each GPU count, best plan for every phase. The time
+ * that is left of the deadline is a limit of the search, so counts that are too small are known by
+ * their bounds, before any simulation.
+ */
+#include "include/trainyard_cost.h"
+#include "models/cost.h"
+#include "models/predict.h"
+#include "sim/error.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define FINE_GPUS   4096 /* every node up to here */
+#define MOST_GPUS   32768
+#define COARSE_STEP 8 /* nodes */
+#define MEDIAN      0.5
+
+static const double Z_90 = 1.2815515655446004; /* 90 % quantile of the normal distribution */
+
+struct sizing {
+    const struct ty_size *size;
+    struct setting setting;
+    struct cost_model cost;
+    struct ty_search search;
+    struct ty_goal goal;
+};
+
+/* ---- one count ---------------------------------------------------------------------------- */
+
+static ty_status best_plan(struct sizing *s, const struct ty_phase *phase, double left_s,
+                           struct ty_score *out, bool *found, struct ty_error *error)
+{
+    struct ty_search *search = &s->search;
+    struct ty_plan *fixed = &search->space.fixed;
+    fixed->seq = phase->seq ? phase->seq : s->size->space.fixed.seq;
+    fixed->gbs = phase->gbs ? phase->gbs : s->size->space.fixed.gbs;
+    s->goal.tokens = phase->tokens;
+    s->goal.deadline_s = left_s;
+    struct ty_search_result result = {0};
+    const ty_status status = ty_search_run(search, &result, error);
+    *found = status == TY_OK && result.n_best > 0;
+    if (*found)
+        *out = result.best[0];
+    ty_search_free(&result);
+    return status == TY_ERR_INFEASIBLE ? TY_OK : status;
+}
+
+/* The phases one after the other; *fits: all have a plan and the last ends before left_s. */
+static ty_status run_phases(struct sizing *s, double left_s, struct ty_size_result *out, bool *fits,
+                            struct ty_error *error)
+{
+    const struct ty_job *job = s->size->job;
+    ty_status status = TY_OK;
+    *fits = true;
+    for (uint32_t i = 0; status == TY_OK && *fits && i < job->n_phases; i++) {
+        struct ty_score *score = &out->phase[i];
+        status = best_plan(s, &job->phase[i], left_s, score, fits, error);
+        if (status != TY_OK || !*fits)
+            break;
+        out->phase_s[i] = job->phase[i].tokens / (score->tokens_per_s * score->useful_ratio);
+        left_s -= out->phase_s[i];
+    }
+    out->n_phases = job->n_phases;
+    return status;
+}
+
+/* v^2 of trainyard_cost.h */
+static double failure_variance(const struct sizing *s, const struct ty_goodput *goodput,
+                               double time_s)
+{
+    const double restart_s = s->size->failures && !isnan(s->size->failures->restart_s)
+                                 ? s->size->failures->restart_s
+                                 : TY_DEFAULT_RESTART_S;
+    const double tau_s = goodput->interval_s;
+    if (!isfinite(goodput->mtbf_s))
+        return 0.0;
+    const double squared_s2 = restart_s * restart_s + restart_s * tau_s + tau_s * tau_s / 3.0;
+    return squared_s2 / (goodput->mtbf_s * time_s);
+}
+
+static double probability_below(double limit, double median, double spread)
+{
+    return isnan(limit) ? (double)NAN : ty_probability_faster(median, limit, spread * Z_90, MEDIAN);
+}
+
+/* Money, energy and carbon of the median run. */
+static double outlay(const struct sizing *s, struct ty_size_result *out)
+{
+    const struct ty_price *price = &s->cost.price;
+    const struct ty_job *job = s->size->job;
+    double money = 0.0, energy_j = 0.0;
+    for (uint32_t i = 0; i < out->n_phases; i++) {
+        const double tokens = job->phase[i].tokens / out->phase[i].useful_ratio;
+        money += tokens * out->phase[i].outlay.money_per_token;
+        energy_j += tokens * out->phase[i].outlay.energy_j_per_token;
+    }
+    const double spare_gpus = (double)out->spares * s->cost.cluster->gpus_per_node;
+    const double resting_gpu_s =
+        spare_gpus * out->time_s[TY_P50] + out->gpus_paid * job->downtime_s;
+    const double resting_j = resting_gpu_s * price->pue *
+                             (s->cost.idle_w + price->node_w / s->cost.cluster->gpus_per_node);
+    out->energy_j = energy_j + resting_j;
+    out->co2_kg = price->co2_kg_per_kwh * out->energy_j / 3.6e6;
+    return money + resting_gpu_s * s->cost.gpu_hour / 3600.0 + price->kwh * resting_j / 3.6e6;
+}
+
+static void judge(const struct sizing *s, struct ty_size_result *out)
+{
+    double time_s = s->size->job->downtime_s, half_90;
+    for (uint32_t i = 0; i < out->n_phases; i++)
+        time_s += out->phase_s[i];
+    plan_half_widths(&s->setting, &out->phase[0].plan, &out->half_80, &half_90);
+    const double known = isnan(out->half_80) ? 0.0 : out->half_80 / Z_90;
+    const double spread = sqrt(known * known + failure_variance(s, &out->goodput, time_s));
+    static const double z[TY_N_QUANTILES] = {-1.0, 0.0, 1.0};
+    out->time_s[TY_P50] = time_s;
+    const double money = outlay(s, out);
+    for (int i = 0; i < TY_N_QUANTILES; i++) {
+        const double factor = exp(z[i] * Z_90 * spread);
+        out->time_s[i] = time_s * factor;
+        out->money[i] = money * factor;
+    }
+    out->p_meet_deadline = probability_below(s->size->deadline_s, time_s, spread);
+    out->p_meet_budget = probability_below(s->size->budget, money, spread);
+}
+
+static bool keeps_limits(const struct ty_size *size, const struct ty_size_result *result)
+{
+    const double confidence = isnan(size->confidence) ? MEDIAN : size->confidence;
+    return !(result->p_meet_deadline < confidence) && !(result->p_meet_budget < confidence);
+}
+
+static ty_status try_count(struct sizing *s, uint32_t n_gpus, struct ty_size_result *out,
+                           struct ty_error *error)
+{
+    const struct ty_size *size = s->size;
+    const double nodes = ceil((double)n_gpus / s->setting.cluster.gpus_per_node);
+    s->search.space.n_gpus = (struct ty_values){.n = 1, .value = {n_gpus}};
+    *out = (struct ty_size_result){
+        .gpus = n_gpus,
+        .gpus_paid = cost_paid_gpus(&s->cost, n_gpus),
+        .goodput = {.mtbf_s = INFINITY, .interval_s = INFINITY, .useful_ratio = 1.0}};
+    ty_status status = TY_OK;
+    if (size->failures)
+        status = ty_goodput(size->failures, nodes, &out->goodput, error);
+    out->spares = out->goodput.spares;
+    /* A confidence above one half only shortens the time there is. */
+    double left_s = (double)NAN;
+    if (!isnan(size->deadline_s) && !(size->confidence < MEDIAN))
+        left_s = fmax(0.0, size->deadline_s - size->job->downtime_s);
+    bool fits = false;
+    if (status == TY_OK)
+        status = run_phases(s, left_s, out, &fits, error);
+    if (status != TY_OK || !fits)
+        return status;
+    judge(s, out);
+    out->feasible = keeps_limits(size, out);
+    return TY_OK;
+}
+
+/* ---- counts ------------------------------------------------------------------------------- */
+
+/* No count whose peak rate is too low for the deadline can do. */
+static uint32_t least_gpus(const struct sizing *s)
+{
+    const struct ty_gpu *gpu = &s->setting.cluster.gpu;
+    const double peaks[] = {gpu->bf16_flop_per_s, gpu->fp16_flop_per_s, gpu->fp8_flop_per_s,
+                            gpu->fp4_flop_per_s};
+    double peak = 0.0, flop = 0.0;
+    for (size_t i = 0; i < sizeof peaks / sizeof *peaks; i++)
+        peak = fmax(peak, peaks[i]);
+    for (uint32_t i = 0; i < s->size->job->n_phases; i++)
+        flop += s->size->job->phase[i].tokens * s->setting.params.active * 2.0; /* forward alone */
+    const double least = flop / (peak * s->size->deadline_s);
+    return least > 1.0 && least < MOST_GPUS ? (uint32_t)least : 1;
+}
+
+/* The next count to try after `n`; 0: none. */
+static uint32_t next_count(const struct sizing *s, uint32_t n, uint32_t *listed)
+{
+    const struct ty_values *asked = &s->size->space.n_gpus;
+    const struct ty_cluster *cluster = &s->setting.cluster;
+    if (asked->n > 0)
+        return *listed < asked->n ? asked->value[(*listed)++] : 0;
+    const uint32_t node = cluster->gpus_per_node;
+    const uint32_t step = n < FINE_GPUS ? node : COARSE_STEP * node;
+    const uint32_t next = n == 0 ? (least_gpus(s) + node - 1) / node * node : n + step;
+    const uint64_t there = cluster->n_nodes ? (uint64_t)cluster->n_nodes * node : MOST_GPUS;
+    return next <= there && next <= MOST_GPUS ? next : 0;
+}
+
+/* ---- interface ---------------------------------------------------------------------------- */
+
+static ty_status check(const struct ty_size *size, struct ty_error *error)
+{
+    const struct ty_job *job = size->job;
+    if (job->n_phases == 0 || job->n_phases > TY_MAX_PHASES)
+        return error_set(error, TY_ERR_RANGE, "phases", "must be 1 to %d", TY_MAX_PHASES);
+    for (uint32_t i = 0; i < job->n_phases; i++)
+        if (!(job->phase[i].tokens > 0.0) || isinf(job->phase[i].tokens))
+            return error_set(error, TY_ERR_RANGE, "phases", "phase %u has no tokens", i + 1);
+    if (!(job->downtime_s >= 0.0) || isinf(job->downtime_s))
+        return error_set(error, TY_ERR_RANGE, "downtime", "must be 0 or more");
+    if (!isnan(size->budget) && !size->price)
+        return error_set(error, TY_ERR_RANGE, "budget", "needs a price list");
+    if (size->confidence <= 0.0 || size->confidence >= 1.0)
+        return error_set(error, TY_ERR_RANGE, "confidence", "must lie between 0 and 1");
+    return TY_OK;
+}
+
+static ty_status open_sizing(const struct ty_size *size, struct sizing *s, struct ty_error *error)
+{
+    s->size = size;
+    ty_status status = check(size, error);
+    if (status == TY_OK)
+        status = setting_init(size->model, size->cluster, size->profile, &s->setting, NULL, error);
+    if (status == TY_OK)
+        status = cost_model_init(&s->setting.cluster, size->price, &s->cost, error);
+    ty_goal_init(&s->goal);
+    s->goal.price = size->price;
+    s->goal.failures = size->failures;
+    s->search = (struct ty_search){.model = size->model,
+                                   .cluster = size->cluster,
+                                   .profile = size->profile,
+                                   .space = size->space,
+                                   .options = size->options,
+                                   .n_threads = size->n_threads,
+                                   .top = 1,
+                                   .allow_tight = size->allow_tight,
+                                   .overall = true,
+                                   .goal = &s->goal};
+    return status;
+}
+
+ty_status ty_size_run(const struct ty_size *size, struct ty_size_result *out,
+                      struct ty_error *error)
+{
+    struct sizing *s = calloc(1, sizeof *s);
+    struct ty_size_result *result = calloc(1, sizeof *result);
+    ty_status status =
+        s && result ? TY_OK : error_set(error, TY_ERR_NOMEM, "size", "out of memory");
+    if (status == TY_OK)
+        status = open_sizing(size, s, error);
+    uint32_t listed = 0, n_tried = 0;
+    for (uint32_t n = 0; status == TY_OK && !result->feasible && (n = next_count(s, n, &listed));) {
+        status = try_count(s, n, result, error);
+        n_tried++;
+    }
+    if (status == TY_OK) {
+        result->n_tried = n_tried;
+        *out = *result;
+    }
+    free(result);
+    free(s);
+    return status;
+}
