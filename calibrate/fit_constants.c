@@ -6,6 +6,7 @@
 #include "calibrate/fit_records.h"
 #include "calibrate/statistics.h"
 #include "models/fields.h"
+#include "sim/error.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -249,6 +250,27 @@ static void fill_errors(const struct problem *problem, uint32_t j, double *scrat
     out->p90_error = stat_quantile(scratch, n, 0.9);
 }
 
+/* The files of the records that a constant depends on, each once, as far as they fit. */
+static void fill_source(const struct problem *problem, uint32_t j, struct ty_constant *out)
+{
+    const struct records_fit *fit = problem->fit;
+    const char *last = "";
+    for (uint32_t i = 0; i < fit->n_rows; i++) {
+        const struct record *record = fit->rows[i].record;
+        const char *file = *record->file ? record->file : record->tool;
+        const bool depends = problem->weight[i] > 0.0 &&
+                             fabs(problem->linear.dr[(size_t)i * N_CONSTANTS + j]) > DEPENDS;
+        if (!depends || !*file || strcmp(file, last) == 0 || strstr(out->source, file))
+            continue;
+        if (strlen(out->source) + strlen(file) + sizeof ", ..." > sizeof out->source) {
+            text_append(out->source, sizeof out->source, ", ...");
+            return;
+        }
+        text_append(out->source, sizeof out->source, "%s%s", *out->source ? ", " : "", file);
+        last = file;
+    }
+}
+
 static enum ty_constant_state state_of(const struct problem *problem, uint32_t j,
                                        const struct ty_constant *constant)
 {
@@ -284,8 +306,11 @@ static void report(struct problem *problem, double *scratch)
         if (constant->state >= TY_CONSTANT_TOO_FEW) {
             constant->value = constant->prior = preset_of(problem, j);
             constant->informed = 0.0;
+            text_format(constant->source, sizeof constant->source, "preset of %s",
+                        out->cluster.gpu.name);
             continue;
         }
+        fill_source(problem, j, constant);
         memcpy((char *)&out->profile + param->field->offset, &constant->value,
                sizeof constant->value);
     }
@@ -311,6 +336,32 @@ static void name_fitted(struct ty_profile *profile)
             profile->fitted |= 1u << rates[i].work;
     if (profile->fitted & (1u << TY_WORK_GEMM | 1u << TY_WORK_ATTENTION))
         profile->clock_ratio = 1.0; /* it is in the rates */
+}
+
+/* most: that a profile allows; in-network reduction beats the link it runs over. */
+static void to_ratio(double *rate, double of, double most, double *ratio)
+{
+    if (isnan(*rate) || !(of > 0.0) || !(*rate <= most * of))
+        return;
+    *ratio = *rate / of;
+    *rate = (double)NAN;
+}
+
+/* Rates as shares of the machine's figures, so that a what-if of the peak or the link moves them
+ * (docs/formats.md). Not over PCIe, whose ratios the simulator caps. */
+static void scale_with_machine(struct records_fit *fit)
+{
+    struct ty_profile *profile = &fit->out->profile;
+    const struct ty_cluster *cluster = ty_forms_cluster(fit->forms);
+    const double peak_flop_per_s = fmax(cluster->gpu.bf16_flop_per_s, cluster->gpu.fp16_flop_per_s);
+    const double link_bytes_per_s =
+        cluster->scaleup == TY_SCALEUP_PCIE ? 0.0 : cluster->scaleup_bytes_per_s;
+    to_ratio(&profile->attention_flop_per_s, peak_flop_per_s, 1.0, &profile->attention_ratio);
+    profile->attention_fa2_ratio = profile->attention_ratio;
+    to_ratio(&profile->allreduce_busbw_bytes_per_s, link_bytes_per_s, 10.0,
+             &profile->allreduce_ratio);
+    to_ratio(&profile->allgather_busbw_bytes_per_s, link_bytes_per_s, 10.0,
+             &profile->allgather_ratio);
 }
 
 static void copy_points(const struct problem *problem)
@@ -362,6 +413,7 @@ static ty_status run(struct problem *problem, double *scratch)
         return status;
     report(problem, scratch);
     name_fitted(&problem->fit->out->profile);
+    scale_with_machine(problem->fit);
     copy_points(problem);
     return TY_OK;
 }

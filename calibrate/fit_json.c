@@ -143,6 +143,7 @@ static void write_constants(struct json_writer *json, const struct ty_calibratio
         json_number(json, "min", constant->min);
         json_number(json, "max", constant->max);
         json_number(json, "prior", constant->prior);
+        json_text(json, "source", constant->source);
         json_text(json, "state", ty_constant_state_name(constant->state));
         json_count(json, "records", constant->n_records);
         json_number(json, "informed", constant->informed);
@@ -150,6 +151,16 @@ static void write_constants(struct json_writer *json, const struct ty_calibratio
         json_number(json, "p90_error", constant->p90_error);
         json_close(json);
     }
+    json_close(json);
+}
+
+/* As a cluster file, for a machine that nobody has described. */
+static void write_machine(struct json_writer *json, const struct ty_cluster *cluster)
+{
+    size_t n;
+    const struct ty_field *fields = ty_fields(TY_KIND_CLUSTER, &n);
+    json_object(json, "machine");
+    fields_write(json, fields, n, cluster);
     json_close(json);
 }
 
@@ -216,6 +227,7 @@ char *ty_calibration_json(const struct ty_calibration *fit, const char *name)
     json_text(&json, "note", *fit->note ? fit->note : NULL);
     json_count(&json, "records", fit->n_records);
     json_count(&json, "used", fit->n_used);
+    write_machine(&json, &fit->cluster);
     write_constants(&json, fit);
     write_rates(&json, fit);
     write_drops(&json, fit);

@@ -28,6 +28,7 @@ struct ty_constant {
     uint32_t n_records;             /* that depend on it and were kept */
     double informed;                /* share of it that the records decide; the rest: the prior */
     double median_error, p90_error; /* of those records: |ln(form / measured)|; NAN without any */
+    char source[128];               /* files they are from; "preset of ..." for a prior */
 };
 
 /* Records that were not used, by reason. */

@@ -49,7 +49,7 @@ like($out, qr/dropped\n +1  storage without bandwidth_bytes_per_s above 0/, 'wha
 my $fit = json('calibrate', 'fit', '--records', "$folder/r.jsonl", '--out', "$folder/q.json",
     '--cluster', 'dgx-h100', '--json');
 is_deeply([sort keys %{ $fit->{_fit}{constants}[0] }],
-    [sort qw(name value unit min max prior state records informed median_error p90_error)],
+    [sort qw(name value unit min max prior source state records informed median_error p90_error)],
     'what is told of a constant');
 is($fit->{fitted}, 'gemm,memory,collectives', 'what is fitted');
 is(scalar @{ $fit->{measured}{gemm} }, 48, 'each shape is kept');
@@ -92,6 +92,12 @@ like($err, qr/no table of a collective/, 'says so');
 ($status, $out, $err) = run('calibrate', 'fit', '--records', "$folder/r.jsonl", '--out', "$folder/u.json");
 is($status, 0, 'without a cluster');
 like($out, qr/the machine is not known: its peaks are/, 'the machine is made of the records');
+open my $u, '<', "$folder/u.json" or die;
+my $unknown = decode_json(join '', <$u>);
+write_file('machine.json', encode_json($unknown->{_fit}{machine}));
+my $there = json(qw(predict --model llama3-8b --gpus 8 --gbs 8 --seq 512 --measured --json --cluster),
+    "$folder/machine.json", '--profile', "$folder/u.json");
+cmp_ok($there->{from}{gemm}{preset}, '<', 0.001, 'which is in the profile, for predict --cluster');
 ($status, $out, $err) = run('calibrate', 'fit', '--records', "$folder/r.jsonl");
 is($status, 2, 'no --out');
 ($status, $out, $err) = run('calibrate', 'fit', '--out', "$folder/x.json");

@@ -235,6 +235,9 @@ static void test_recovery(void)
     found(&fit, "fabric.latency_growth", truth.growth, 0.02);
     found(&fit, "fabric.ramp_ratio", truth.ramp, 0.02);
     found(&fit, "fabric.nic_ratio", truth.nic, 0.02);
+    near(fit.profile.allreduce_ratio, truth.ar / 450e9, 0.02,
+         "the profile has its share of NVLink");
+    near(fit.profile.attention_ratio, truth.attention / PEAK, 0.02, "and of the peak");
     found(&fit, "device.launch_issue", 6.5e-6, 0.02);
     found(&fit, "fabric.slow_compute_scaleup", 0.2, 0.05);
     found(&fit, "fabric.slow_comm", 0.1, 0.05);
