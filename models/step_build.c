@@ -30,21 +30,19 @@ struct builder {
     uint32_t blocking[4];            /* the next segment waits for them: reduces, messages */
     uint32_t transfers[N_HOST_WAYS]; /* and for these, to and from the host */
     uint32_t last[N_STREAMS];
-    const struct segment *unreduced; /* gradients of the last segment, not yet sent */
-    bool unreduced_last;             /* of the last micro-batch */
+    struct segment *unreduced; /* gradients of the last segment, not yet sent */
+    bool unreduced_last;       /* of the last micro-batch */
 };
 
 static const uint32_t STREAM_OF_SHARE[N_SHARES] = {STREAM_DENSE, STREAM_EXPERT};
 
-static uint32_t add(struct builder *b, const struct engine_task *task, const struct task_info *info)
+static uint32_t add_form(struct builder *b, uint32_t form, const struct task_info *info)
 {
     struct step *step = b->step;
     uint32_t id = ENGINE_NONE;
     if (b->status != TY_OK)
         return ENGINE_NONE;
-    struct engine_task placed = *task;
-    placed.stream = info->kind == TASK_SYNC ? step->sync_stream : b->stage->stream[info->stream];
-    b->status = engine_add_task(step->engine, &placed, &id);
+    b->status = engine_add_like(step->engine, form, &id);
     if (b->status == TY_OK && !array_grow(&step->allocator, (void **)&step->info,
                                           &step->info_capacity, (size_t)id + 1, sizeof *info))
         b->status = TY_ERR_NOMEM;
@@ -53,6 +51,30 @@ static uint32_t add(struct builder *b, const struct engine_task *task, const str
     step->info[id] = *info;
     b->last[info->stream] = id;
     return id;
+}
+
+static uint32_t make_form(struct builder *b, const struct engine_task *task,
+                          const struct task_info *info)
+{
+    uint32_t form = ENGINE_NONE;
+    struct engine_task placed = *task;
+    placed.stream = info->kind == TASK_SYNC ? b->step->sync_stream : b->stage->stream[info->stream];
+    if (b->status == TY_OK)
+        b->status = engine_add_form(b->step->engine, &placed, &form);
+    return form;
+}
+
+static uint32_t add(struct builder *b, const struct engine_task *task, const struct task_info *info)
+{
+    return add_form(b, make_form(b, task, info), info);
+}
+
+/* The same flow goes to the same stream each time. */
+static uint32_t add_again(struct builder *b, struct flow *flow, const struct task_info *info)
+{
+    if (flow->form == 0)
+        flow->form = make_form(b, &flow->task, info) + 1;
+    return add_form(b, flow->form - 1, info);
 }
 
 static void after(struct builder *b, uint32_t before, uint32_t task)
@@ -84,16 +106,16 @@ static uint32_t add_compute(struct builder *b, double time_s, const struct task_
 
 /* ---- data-parallel traffic ---------------------------------------------------------------- */
 
-static uint32_t add_flow(struct builder *b, const struct flow *flow, struct task_info info,
+static uint32_t add_flow(struct builder *b, struct flow *flow, struct task_info info,
                          enum task_kind kind, uint32_t stream)
 {
     info.kind = kind;
     info.stream = (enum stream_kind)stream;
-    return flow->used ? add(b, &flow->task, &info) : ENGINE_NONE;
+    return flow->used ? add_again(b, flow, &info) : ENGINE_NONE;
 }
 
 /* FSDP gathers one segment ahead: when the one before it starts. */
-static void add_gathers(struct builder *b, const struct flows *flows, const struct task_info *info,
+static void add_gathers(struct builder *b, struct flows *flows, const struct task_info *info,
                         uint32_t gathered[N_SHARES])
 {
     const struct traffic *traffic = &b->step->traffic;
@@ -107,7 +129,7 @@ static void add_gathers(struct builder *b, const struct flows *flows, const stru
 }
 
 /* replicas: also sum the shards over the replicas (once a step). ends: the last task per share. */
-static void add_reduces(struct builder *b, const struct flows *flows, const struct task_info *info,
+static void add_reduces(struct builder *b, struct flows *flows, const struct task_info *info,
                         bool replicas, uint32_t ends[N_SHARES])
 {
     for (uint32_t share = 0; share < N_SHARES; share++) {
@@ -168,12 +190,13 @@ static void add_transfers(struct builder *b, const struct segment *segment, uint
 /* returns the compute task */
 static uint32_t add_segment(struct builder *b, uint32_t index, struct task_info info)
 {
-    const struct segment *segment = &b->step->segments[index];
-    uint32_t gathered[N_SHARES];
-    add_gathers(b, &segment->flows, &info, gathered);
+    struct segment *segment = &b->step->segments[index];
+    uint32_t gathered[N_SHARES] = {ENGINE_NONE, ENGINE_NONE};
+    if (segment->has_flows)
+        add_gathers(b, &segment->flows, &info, gathered);
     send_gradients(b);
     info.segment = index;
-    const uint32_t id = add(b, &segment->compute, &info);
+    const uint32_t id = add_again(b, &segment->compute, &info);
     for (uint32_t share = 0; share < N_SHARES; share++)
         after(b, gathered[share], id);
     for (uint32_t i = 0; i < 4; i++) {
@@ -214,7 +237,7 @@ static uint32_t add_message(struct builder *b, uint32_t place, enum pass_kind ki
     info.stream = back ? STREAM_BACKWARD : STREAM_FORWARD;
     if (!b->stage->send[back].used)
         return b->compute[0];
-    const uint32_t id = add(b, &b->stage->send[back].task, &info);
+    const uint32_t id = add_again(b, &b->stage->send[back], &info);
     after(b, b->compute[0], id);
     after(b, b->host, id);
     if (!(step->plan->overlap & TY_OVERLAP_PP))

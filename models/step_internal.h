@@ -29,9 +29,10 @@ struct unit {
     bool offloaded; /* its activations leave the GPU */
 };
 
-/* A collective or message ready to be added: a task without its stream. */
+/* A pass, collective or message ready to be added: a task without its stream. */
 struct flow {
     bool used;
+    uint32_t form; /* of the engine, + 1; 0: not added yet */
     struct engine_task task;
 };
 
@@ -49,8 +50,9 @@ struct segment {
     double link_bytes[N_LINKS];     /* of the layers' own collectives */
     double transfer_s[N_HOST_WAYS]; /* to and from the host, beside it */
     struct held held;
-    struct engine_task compute; /* without its stream */
-    struct flows flows;         /* gather before it, reduce after it */
+    struct flow compute;
+    bool has_flows;
+    struct flows flows; /* gather before it, reduce after it */
 };
 
 /* The segments of one place's pass of one kind. */

@@ -283,6 +283,7 @@ static ty_status add_flows(struct step *step, const struct cut *cut, uint32_t st
     ty_status status = TY_OK;
     for (uint32_t i = 0; status == TY_OK && i < cut->n; i++) {
         struct segment *segment = &step->segments[cut->first + i];
+        segment->has_flows = gather || reduce;
         status = step_flows(step, stage, &segment->held, gather, reduce, &segment->flows);
     }
     return status;
@@ -296,11 +297,12 @@ static ty_status make_compute(struct step *step, uint32_t stage, struct segment 
     for (uint32_t link = 0; link < N_LINKS; link++)
         if (step->link_used[link] && segment->link_bytes[link] > 0.0)
             bytes_per_s[link] = segment->link_bytes[link] / segment->time_s;
-    segment->compute = (struct engine_task){.class_ = ENGINE_COMPUTE,
-                                            .work = segment->time_s,
-                                            .cap_work_per_s = 1.0,
-                                            .device = {step->stages[stage].device, ENGINE_NONE}};
-    return step_route(step, stage, stage, bytes_per_s, 1.0, &segment->compute.route);
+    segment->compute = (struct flow){.used = true,
+                                     .task = {.class_ = ENGINE_COMPUTE,
+                                              .work = segment->time_s,
+                                              .cap_work_per_s = 1.0,
+                                              .device = {step->stages[stage].device, ENGINE_NONE}}};
+    return step_route(step, stage, stage, bytes_per_s, 1.0, &segment->compute.task.route);
 }
 
 static ty_status make_tasks(struct step *step)

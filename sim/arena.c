@@ -102,11 +102,9 @@ struct ty_allocator allocator_or_default(const struct ty_allocator *allocator)
     return (struct ty_allocator){.alloc = default_alloc, .release = default_release};
 }
 
-bool array_grow(const struct ty_allocator *allocator, void **array, size_t *capacity, size_t need,
-                size_t size)
+bool array_enlarge(const struct ty_allocator *allocator, void **array, size_t *capacity,
+                   size_t need, size_t size)
 {
-    if (need <= *capacity)
-        return true;
     size_t grown = *capacity < MIN_ARRAY ? MIN_ARRAY : *capacity;
     while (grown < need && grown <= SIZE_MAX / 2)
         grown *= 2;

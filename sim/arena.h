@@ -25,10 +25,16 @@ void arena_destroy(struct arena *arena); /* give the blocks back; the arena may 
 
 /* The allocator itself, for objects with a life of their own (growing arrays). */
 struct ty_allocator allocator_or_default(const struct ty_allocator *allocator);
+/* array_grow when there is not yet room. */
+bool array_enlarge(const struct ty_allocator *allocator, void **array, size_t *capacity,
+                   size_t need, size_t size);
 /* Grows *array (elements of `size` bytes, *capacity of them) to hold at least `need`, by
  * doubling; new memory is zeroed. returns false when out of memory (array unchanged). */
-bool array_grow(const struct ty_allocator *allocator, void **array, size_t *capacity, size_t need,
-                size_t size);
+static inline bool array_grow(const struct ty_allocator *allocator, void **array, size_t *capacity,
+                              size_t need, size_t size)
+{
+    return need <= *capacity || array_enlarge(allocator, array, capacity, need, size);
+}
 void array_free(const struct ty_allocator *allocator, void *array, size_t capacity, size_t size);
 
 #endif

@@ -9,33 +9,9 @@
  * run.c then computes their slowdowns anew, from the lists, so nothing drifts. */
 #include "sim/engine_state.h"
 
-const struct engine_task *activity_task(const struct engine *engine, uint32_t activity)
-{
-    return &engine->nodes[engine->activities[activity].task].task;
-}
-
 static enum side side_of(const struct engine_task *task)
 {
     return task->class_ == ENGINE_COMPUTE ? SIDE_COMPUTE : SIDE_COMM;
-}
-
-bool contention_possible(const struct engine *engine, const struct engine_task *task)
-{
-    if (task->class_ == ENGINE_COMM)
-        return task->slow_compute > 0 || task->slow_self > 0;
-    if (task->class_ != ENGINE_COMPUTE)
-        return false;
-    for (int i = 0; i < 2; i++)
-        if (task->device[i] != ENGINE_NONE && engine->devices[task->device[i]].contended)
-            return true;
-    return false;
-}
-
-void activity_mark_stale(struct engine *engine, uint32_t id)
-{
-    if (!engine->activities[id].stale)
-        engine->stale[engine->n_stale++] = id;
-    engine->activities[id].stale = true;
 }
 
 /* The tasks of the other class on the device get a new slowdown. */

@@ -4,6 +4,7 @@
  * after a run. All in flat arrays that grow by doubling and survive engine_reset. */
 #include "sim/engine_state.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -11,6 +12,7 @@ static void free_arrays(struct engine *engine)
 {
 #define FREE(name)                                                                                 \
     array_free(&engine->allocator, engine->name, engine->name##_capacity, sizeof *engine->name)
+    FREE(forms);
     FREE(nodes);
     FREE(edges);
     FREE(streams);
@@ -24,7 +26,7 @@ static void free_arrays(struct engine *engine)
 
 static bool amount(double value)
 {
-    return value >= 0 && isfinite(value);
+    return value >= 0 && value <= DBL_MAX;
 }
 
 static bool valid_device(const struct engine *engine, uint32_t device)
@@ -73,11 +75,13 @@ void engine_destroy(struct engine *engine)
 void engine_reset(struct engine *engine)
 {
     fluid_clear(engine->fluid);
+    engine->n_forms = 0;
     engine->n_nodes = engine->n_edges = engine->n_streams = engine->n_devices = 0;
     engine->n_routes = 0;
     engine->n_done = 0;
     engine->n_events = 0;
     engine->makespan_s = 0;
+    engine->last = 0;
 }
 
 ty_status engine_add_device(struct engine *engine, uint32_t *device)
@@ -113,48 +117,72 @@ ty_status engine_add_route(struct engine *engine, const struct fluid_use *uses, 
     return status;
 }
 
-ty_status engine_add_task(struct engine *engine, const struct engine_task *task, uint32_t *id)
+ty_status engine_add_form(struct engine *engine, const struct engine_task *task, uint32_t *form)
 {
     if (!valid(engine, task))
         return TY_ERR_RANGE;
-    size_t need = (size_t)engine->n_nodes + 1;
+    const size_t need = (size_t)engine->n_forms + 1;
+    if (need >= ENGINE_NONE || !ENGINE_GROW(engine, forms, need))
+        return TY_ERR_NOMEM;
+    *form = engine->n_forms++;
+    struct form *fresh = &engine->forms[*form];
+    *fresh = (struct form){*task, task->class_ == ENGINE_COMM &&
+                                      (task->slow_compute > 0 || task->slow_self > 0)};
+    if (fresh->task.weight == 0)
+        fresh->task.weight = 1;
+    if (fresh->task.device[0] == fresh->task.device[1])
+        fresh->task.device[1] = ENGINE_NONE;
+    return TY_OK;
+}
+
+ty_status engine_add_like(struct engine *engine, uint32_t form, uint32_t *id)
+{
+    const size_t need = (size_t)engine->n_nodes + 1;
+    if (form >= engine->n_forms)
+        return TY_ERR_RANGE;
     if (need >= ENGINE_NONE || !ENGINE_GROW(engine, nodes, need))
         return TY_ERR_NOMEM;
-    *id = engine->n_nodes++;
-    struct node *node = &engine->nodes[*id];
-    uint32_t previous = engine->streams[task->stream];
-    *node = (struct node){.task = *task,
-                          .start_s = (double)NAN,
-                          .end_s = (double)NAN,
-                          .n_before = previous != ENGINE_NONE,
-                          .stream_previous = previous,
-                          .stream_next = ENGINE_NONE,
-                          .first_edge = ENGINE_NONE,
-                          .binding = ENGINE_NONE};
-    if (previous != ENGINE_NONE)
-        engine->nodes[previous].stream_next = *id;
-    engine->streams[task->stream] = *id;
-    if (node->task.weight == 0)
-        node->task.weight = 1;
-    if (node->task.device[0] == node->task.device[1])
-        node->task.device[1] = ENGINE_NONE;
-    bool contends = task->class_ == ENGINE_COMM && (task->slow_compute > 0 || task->slow_self > 0);
-    for (int i = 0; contends && i < 2; i++)
-        if (task->device[i] != ENGINE_NONE)
-            engine->devices[task->device[i]].contended = true;
+    const struct form *what = &engine->forms[form];
+    const uint32_t mine = engine->n_nodes++;
+    uint32_t *last = &engine->streams[what->task.stream];
+    engine->nodes[mine] = (struct node){.start_s = (double)NAN,
+                                        .end_s = (double)NAN,
+                                        .form = form,
+                                        .n_before = *last != ENGINE_NONE,
+                                        .stream_previous = *last,
+                                        .stream_next = ENGINE_NONE,
+                                        .after = ENGINE_NONE,
+                                        .first_edge = ENGINE_NONE,
+                                        .binding = ENGINE_NONE};
+    if (*last != ENGINE_NONE)
+        engine->nodes[*last].stream_next = mine;
+    *last = *id = mine;
+    for (int i = 0; what->contends && i < 2; i++)
+        if (what->task.device[i] != ENGINE_NONE)
+            engine->devices[what->task.device[i]].contended = true;
     return TY_OK;
+}
+
+ty_status engine_add_task(struct engine *engine, const struct engine_task *task, uint32_t *id)
+{
+    uint32_t form;
+    const ty_status status = engine_add_form(engine, task, &form);
+    return status == TY_OK ? engine_add_like(engine, form, id) : status;
 }
 
 ty_status engine_add_edge(struct engine *engine, uint32_t before, uint32_t after)
 {
     if (before >= engine->n_nodes || after >= engine->n_nodes)
         return TY_ERR_RANGE;
-    size_t need = (size_t)engine->n_edges + 1;
-    if (need >= ENGINE_NONE || !ENGINE_GROW(engine, edges, need))
-        return TY_ERR_NOMEM;
     struct node *node = &engine->nodes[before];
-    engine->edges[engine->n_edges] = (struct edge){after, node->first_edge};
-    node->first_edge = engine->n_edges++;
+    const size_t need = (size_t)engine->n_edges + 1;
+    if (node->after != ENGINE_NONE) {
+        if (need >= ENGINE_NONE || !ENGINE_GROW(engine, edges, need))
+            return TY_ERR_NOMEM;
+        engine->edges[engine->n_edges] = (struct edge){node->after, node->first_edge};
+        node->first_edge = engine->n_edges++;
+    }
+    node->after = after;
     engine->nodes[after].n_before++;
     return TY_OK;
 }
@@ -196,11 +224,7 @@ double engine_end_s(const struct engine *engine, uint32_t task)
 
 uint32_t engine_last(const struct engine *engine)
 {
-    uint32_t last = engine->n_nodes ? 0 : ENGINE_NONE;
-    for (uint32_t id = 1; id < engine->n_nodes; id++)
-        if (engine->nodes[id].end_s > engine->nodes[last].end_s)
-            last = id;
-    return last;
+    return engine->n_nodes ? engine->last : ENGINE_NONE;
 }
 
 uint32_t engine_binding(const struct engine *engine, uint32_t task)
@@ -210,12 +234,16 @@ uint32_t engine_binding(const struct engine *engine, uint32_t task)
 
 const struct engine_task *engine_task_of(const struct engine *engine, uint32_t task)
 {
-    return &engine->nodes[task].task;
+    return &engine->forms[engine->nodes[task].form].task;
 }
 
 void engine_edges(const struct engine *engine, engine_edge_fn *fn, void *user)
 {
-    for (uint32_t id = 0; id < engine->n_nodes; id++)
-        for (uint32_t i = engine->nodes[id].first_edge; i != ENGINE_NONE; i = engine->edges[i].next)
+    for (uint32_t id = 0; id < engine->n_nodes; id++) {
+        const struct node *node = &engine->nodes[id];
+        if (node->after != ENGINE_NONE)
+            fn(user, id, node->after);
+        for (uint32_t i = node->first_edge; i != ENGINE_NONE; i = engine->edges[i].next)
             fn(user, id, engine->edges[i].after);
+    }
 }

@@ -55,7 +55,11 @@ ty_status engine_add_link(struct engine *engine, double capacity_bytes_per_s, bo
                           uint32_t *link);
 ty_status engine_add_route(struct engine *engine, const struct fluid_use *uses, uint32_t n,
                            uint32_t *route);
+/* A form: what many tasks have in common. It is checked and kept once. */
+ty_status engine_add_form(struct engine *engine, const struct engine_task *task, uint32_t *form);
 /* Tasks of a stream run in the order they are added. Ids are 0, 1, 2, ... */
+ty_status engine_add_like(struct engine *engine, uint32_t form, uint32_t *id);
+/* One of a form of its own. */
 ty_status engine_add_task(struct engine *engine, const struct engine_task *task, uint32_t *id);
 /* `after` may not start before `before` has finished; any order of ids. */
 ty_status engine_add_edge(struct engine *engine, uint32_t before, uint32_t after);

@@ -151,6 +151,8 @@ static bool settle_alone(struct fluid *fluid, struct bundle *bundle)
 {
     double level = bundle->cap_level;
     uint32_t bottleneck = FLUID_NONE;
+    if (bundle->visited == fluid->solve && bundle->fixed)
+        return true;
     for (uint32_t i = 0; i < bundle->n_uses; i++) {
         const struct use *use = &fluid->uses[bundle->first_use + i];
         const struct link *link = &fluid->links[use->link];
@@ -163,6 +165,8 @@ static bool settle_alone(struct fluid *fluid, struct bundle *bundle)
         }
     }
     bundle->bottleneck = bottleneck;
+    bundle->visited = fluid->solve;
+    bundle->fixed = true;
     settle(fluid, bundle, level);
     return true;
 }
@@ -230,6 +234,8 @@ void fluid_fill_touched(struct fluid *fluid)
     for (uint32_t i = 0; i < fluid->n_touched; i++) {
         struct link *link = &fluid->links[fluid->touched[i]];
         link->touched = false;
+        if (link->n_members == 0)
+            continue;
         if (link->n_members != 1 || !settle_alone(fluid, &fluid->bundles[link->members[0].bundle]))
             enter(fluid, fluid->touched[i], 0);
     }

@@ -9,6 +9,7 @@
  * rising. Whatever else comes next closes the hole first. */
 #include "sim/queue.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { ARITY = 4 };
@@ -216,12 +217,29 @@ double queue_time_s(const struct queue *queue)
     return time_of(queue->heap[queue->hollow ? first_of(queue, 1, end) : 0].time);
 }
 
+/* While the root is hollow the first entry is one of its children; the hole it leaves is closed
+ * there, and the root stays hollow. */
+bool queue_pop_until(struct queue *queue, double until_s, uint32_t *id, double *time_s)
+{
+    const size_t end = queue->n < ARITY + 1 ? queue->n : ARITY + 1;
+    if (queue_empty(queue))
+        return false;
+    const size_t place = queue->hollow ? first_of(queue, 1, end) : 0;
+    const struct entry first = queue->heap[place];
+    *time_s = time_of(first.time);
+    if (*time_s > until_s)
+        return false;
+    *id = first.id;
+    queue->slots[first.id].place = 0;
+    if (queue->hollow)
+        close_hole(queue, place);
+    queue->hollow = true;
+    return true;
+}
+
 uint32_t queue_pop(struct queue *queue, double *time_s)
 {
-    close_root(queue);
-    struct entry first = queue->heap[0];
-    queue->slots[first.id].place = 0;
-    queue->hollow = true;
-    *time_s = time_of(first.time);
-    return first.id;
+    uint32_t id = 0;
+    queue_pop_until(queue, (double)INFINITY, &id, time_s);
+    return id;
 }

@@ -20,5 +20,7 @@ void queue_remove(struct queue *queue, uint32_t id); /* no-op when absent */
 bool queue_empty(const struct queue *queue);
 double queue_time_s(const struct queue *queue);          /* of the first entry; queue not empty */
 uint32_t queue_pop(struct queue *queue, double *time_s); /* queue not empty */
+/* Pops the first entry if it is due at until_s or before. false: there is none. */
+bool queue_pop_until(struct queue *queue, double until_s, uint32_t *id, double *time_s);
 
 #endif

@@ -34,6 +34,7 @@ static bool activity_new(struct engine *engine, uint32_t task, uint32_t *id)
     }
     struct activity *activity = &engine->activities[*id];
     activity->task = task;
+    activity->what = &engine->forms[engine->nodes[task].form].task;
     activity->phase = IDLE;
     activity->in_fluid = false;
     return true;
@@ -42,8 +43,10 @@ static bool activity_new(struct engine *engine, uint32_t task, uint32_t *id)
 static void activity_free(struct engine *engine, uint32_t id)
 {
     struct activity *activity = &engine->activities[id];
-    if (activity->in_fluid)
+    if (activity->in_fluid) {
         fluid_stop(engine->fluid, id);
+        engine->network_changed = true;
+    }
     activity->phase = IDLE;
     activity->in_fluid = false;
     engine->free[engine->n_free++] = id;
@@ -101,10 +104,14 @@ static ty_status refresh(struct engine *engine)
         else
             status = fluid_start(engine->fluid, id, task->route, cap_work_per_s, task->weight);
         activity->in_fluid = task->route != ENGINE_NONE && status == TY_OK;
+        engine->network_changed |= activity->in_fluid;
     }
     engine->n_stale = 0;
+    if (!engine->network_changed)
+        return status;
     const uint32_t *ids;
     uint32_t n;
+    engine->network_changed = false;
     fluid_solve(engine->fluid, &ids, &n);
     for (uint32_t i = 0; i < n && status == TY_OK; i++)
         if (engine->activities[ids[i]].in_fluid &&
@@ -132,10 +139,14 @@ static void satisfy(struct engine *engine, uint32_t id, uint32_t before)
 static void finish(struct engine *engine, uint32_t id)
 {
     struct node *node = &engine->nodes[id];
+    if (engine->n_done == 0 || engine->now_s > engine->makespan_s || id < engine->last)
+        engine->last = id;
     node->end_s = engine->makespan_s = engine->now_s;
     engine->n_done++;
     if (node->stream_next != ENGINE_NONE)
         satisfy(engine, node->stream_next, id);
+    if (node->after != ENGINE_NONE)
+        satisfy(engine, node->after, id);
     for (uint32_t i = node->first_edge; i != ENGINE_NONE; i = engine->edges[i].next)
         satisfy(engine, engine->edges[i].after, id);
 }
@@ -154,11 +165,25 @@ static void drain(struct engine *engine, uint32_t id)
         contention_enter(engine, id);
 }
 
+/* A hint to the processor: they lie far apart, and are needed when the task ends. */
+static void fetch_successors(const struct engine *engine, const struct node *node)
+{
+#ifdef __GNUC__
+    if (node->stream_next != ENGINE_NONE)
+        __builtin_prefetch(&engine->nodes[node->stream_next], 1);
+    if (node->after != ENGINE_NONE)
+        __builtin_prefetch(&engine->nodes[node->after], 1);
+#else
+    (void)engine, (void)node;
+#endif
+}
+
 /* The task leaves its stream's queue. */
 static bool begin(struct engine *engine, uint32_t id)
 {
     struct node *node = &engine->nodes[id];
-    const struct engine_task *task = &node->task;
+    const struct engine_task *task = &engine->forms[node->form].task;
+    fetch_successors(engine, node);
     bool undisturbed =
         task->work == 0 || (task->route == ENGINE_NONE && !contention_possible(engine, task));
     double wait_s = task->latency_s;
@@ -220,10 +245,9 @@ static bool advance(struct engine *engine, uint32_t id)
 /* Takes the events of the next instant. While there are none, what is ready starts at 0. */
 static ty_status next_instant(struct engine *engine, const struct engine_limits *limits)
 {
-    double end_s = (double)INFINITY;
-    while (!queue_empty(engine->queue) && queue_time_s(engine->queue) <= end_s) {
-        double time_s;
-        uint32_t id = queue_pop(engine->queue, &time_s);
+    double end_s = (double)INFINITY, time_s;
+    uint32_t id;
+    while (queue_pop_until(engine->queue, end_s, &id, &time_s)) {
         struct activity *activity = &engine->activities[id];
         if (activity->due_s > time_s) {
             if (!schedule_first(engine, id, activity->phase, activity->due_s))
@@ -261,6 +285,8 @@ static void stop_all(struct engine *engine)
 static void prepare(struct engine *engine)
 {
     engine->now_s = engine->makespan_s = 0;
+    engine->last = 0;
+    engine->network_changed = false;
     engine->n_done = 0;
     engine->n_events = 0;
     for (uint32_t id = 0; id < engine->n_nodes; id++) {
@@ -284,6 +310,8 @@ static void unfinished_before(const struct engine *engine, uint32_t *before)
             continue;
         if (node->stream_next != ENGINE_NONE)
             before[node->stream_next] = id;
+        if (node->after != ENGINE_NONE)
+            before[node->after] = id;
         for (uint32_t i = node->first_edge; i != ENGINE_NONE; i = engine->edges[i].next)
             before[engine->edges[i].after] = id;
     }
