@@ -141,12 +141,23 @@ static ty_status store_option(struct cli_args *args, const struct cli_option *op
     return TY_ERR_INTERNAL;
 }
 
+/* Sizes that follow from others: named, so that nobody is told of a typing error. */
+static const struct {
+    const char *name, *why;
+} derived_options[] = {{"dp", "it is gpus / (tp pp cp)"},
+                       {"edp", "it is gpus / (etp ep pp)"},
+                       {"n-micro", "it is gbs / (mbs dp)"}};
+
 static ty_status refuse_unknown(const struct cli_args *args, const char *name,
                                 struct ty_error *error)
 {
     for (const char *const *later = later_options; *later; later++)
         if (strcmp(*later, name) == 0)
             return cli_refuse(error, args->command->name, "--%s is not built yet", name);
+    for (size_t i = 0; i < sizeof derived_options / sizeof derived_options[0]; i++)
+        if (strcmp(derived_options[i].name, name) == 0)
+            return cli_refuse(error, args->command->name, "--%s is no input: %s", name,
+                              derived_options[i].why);
     struct cli_guess guess = {.word = name};
     char flag[64];
     for (const struct cli_option *option = cli_options; option->name; option++)

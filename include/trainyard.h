@@ -170,7 +170,7 @@ struct ty_gpu {
     double mem_bytes;           /* memory the device reports, bytes */
     double mem_bytes_per_s;     /* HBM bandwidth */
     double scaleup_bytes_per_s; /* NVLink/xGMI, one direction, all links; 0 = none (PCIe) */
-    double pcie_bytes_per_s;    /* host link, one direction */
+    double pcie_bytes_per_s, c2c_bytes_per_s; /* to the host, one direction; c2c: 0 = none */
     double boost_hz, tdp_w;
     uint32_t sms;            /* SMs or compute units */
     uint32_t scaleup_domain; /* GPUs in one scale-up domain: 8, 72, ...; 1 = none */

@@ -86,6 +86,7 @@ static ty_status resolve_gpu(struct ty_gpu *gpu, struct notes *notes, struct ty_
     if (isnan(gpu->mem_bytes_per_s))
         return error_set(error, TY_ERR_RANGE, "gpu.memory.bandwidth", "is missing");
     set_missing(&gpu->scaleup_bytes_per_s, 0.0);
+    set_missing(&gpu->c2c_bytes_per_s, 0.0);
     if (isnan(gpu->pcie_bytes_per_s)) {
         gpu->pcie_bytes_per_s = DEFAULT_PCIE_BYTES_PER_S;
         note_number(notes, "gpu.pcie", gpu->pcie_bytes_per_s, 1e9, "GB/s",

@@ -91,6 +91,8 @@ static const char *const norm_names[] = {"rms", "layer", "layer_no_bias", NULL};
             "GPUs the scale-up links join; default: those of a node, 1 without links"),            \
         DOUBLE(S, G pcie_bytes_per_s, P "pcie", BYTES_PER_S, 1e6, 1e16,                            \
                "host link, one direction; default 31 GB/s (PCIe 4 x16)"),                          \
+        DOUBLE(S, G c2c_bytes_per_s, P "c2c", BYTES_PER_S, 0, 1e16,                                \
+               "coherent link to the host CPU, one direction; default 0 = none"),                  \
         DOUBLE(S, G boost_hz, P "boost", HZ, 1e6, 1e11, "boost clock; only for the record"),       \
         DOUBLE(S, G tdp_w, P "tdp", W, 1, 1e5,                                                     \
                "thermal design power; default 500 W and then no power limit"),                     \

@@ -112,8 +112,7 @@ void memory_state_bytes(const struct setting *setting, const struct ty_plan *pla
     states_of(plan, stack_habits(setting->profile.stack), expert, out);
 }
 
-/* ---- what the stages share ---------------------------------------------------------------------
- */
+/* ---- what the stages share ---------------------------------------------------------------- */
 
 /* Terms of a plan, computed once for all stages and every imbalance. */
 struct terms {
@@ -145,8 +144,7 @@ static void terms_init(const struct setting *setting, const struct ty_plan *plan
         memory_layer(setting, plan, t->habits, i, &t->kind[i]);
 }
 
-/* ---- one stage ----------------------------------------------------------------------------------
- */
+/* ---- one stage ---------------------------------------------------------------------------- */
 
 /* Sums over the layers of a stage, and the largest of some figures of one layer. */
 struct stage {
@@ -164,6 +162,20 @@ static void raise_to(double *largest, double value)
 {
     if (value > *largest)
         *largest = value;
+}
+
+/* What a stage needs for its largest layer only. */
+static void raise_largest(const struct layer_memory *layer, double rerun_bytes, double imbalance,
+                          struct stage *out)
+{
+    raise_to(&out->rerun_bytes, rerun_bytes);
+    raise_to(&out->working_bytes, rerun_bytes + layer->work_dense);
+    raise_to(&out->working_bytes, rerun_bytes + amount_bytes(layer->work_moe, imbalance));
+    raise_to(&out->unit, layer->dense + layer->expert);
+    raise_to(&out->attention_matrix, layer->attention_matrix);
+    raise_to(&out->mlp_matrix, layer->mlp_matrix);
+    raise_to(&out->shared_matrix, layer->shared_matrix);
+    raise_to(&out->expert_matrix, layer->expert_matrix);
 }
 
 static void add_layers(const struct terms *t, const struct slot *slot, double imbalance,
@@ -185,14 +197,7 @@ static void add_layers(const struct terms *t, const struct slot *slot, double im
         sum->fixed += kept.fixed;
         sum->routed += kept.routed;
         raise_to(&out->offload_buffer, leaves ? amount_bytes(kept, imbalance) : 0.0);
-        raise_to(&out->rerun_bytes, rerun);
-        raise_to(&out->working_bytes, rerun + layer->work_dense);
-        raise_to(&out->working_bytes, rerun + amount_bytes(layer->work_moe, imbalance));
-        raise_to(&out->unit, layer->dense + layer->expert);
-        raise_to(&out->attention_matrix, layer->attention_matrix);
-        raise_to(&out->mlp_matrix, layer->mlp_matrix);
-        raise_to(&out->shared_matrix, layer->shared_matrix);
-        raise_to(&out->expert_matrix, layer->expert_matrix);
+        raise_largest(layer, rerun, imbalance, out);
     }
 }
 
@@ -215,7 +220,7 @@ static void add_ends(const struct terms *t, struct stage *out)
 
 /* MTP modules: the last kind of layer, a 2h x h projection and three norms each; they read the
  * embedding too, so the last stage holds a copy of it. */
-static void add_mtp(const struct terms *t, struct stage *out)
+static void add_mtp(const struct terms *t, double imbalance, struct stage *out)
 {
     const struct ty_model *model = &t->setting->model;
     if (!out->head || !model->n_mtp)
@@ -230,6 +235,9 @@ static void add_mtp(const struct terms *t, struct stage *out)
         out->dense += t->table;
     out->kept.fixed += n * (layer->kept.fixed + 4.0 * hidden); /* two normed inputs, joined */
     out->kept.routed += n * layer->kept.routed;
+    out->adapter += n * layer->adapter;
+    raise_largest(layer, amount_bytes(layer->all, imbalance) - amount_bytes(layer->kept, imbalance),
+                  imbalance, out);
 }
 
 static void sum_stage(const struct terms *t, uint32_t stage, double imbalance, struct stage *out)
@@ -244,7 +252,7 @@ static void sum_stage(const struct terms *t, uint32_t stage, double imbalance, s
         out->head |= slot->head;
     }
     add_ends(t, out);
-    add_mtp(t, out);
+    add_mtp(t, imbalance, out);
 }
 
 double memory_in_flight(const struct ty_plan *plan, uint32_t stage)
@@ -375,8 +383,7 @@ static void stage_memory(const struct terms *t, uint32_t stage, double imbalance
     out->total_bytes = used_bytes + out->bytes[TY_MEM_RUNTIME] + out->bytes[TY_MEM_RESERVE];
 }
 
-/* ---- interface
- * ----------------------------------------------------------------------------------- */
+/* ---- interface ---------------------------------------------------------------------------- */
 
 void memory_rank_params(const struct setting *setting, const struct ty_plan *plan,
                         const struct slot *slots, uint32_t stage, double *dense, double *expert)

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-static const double PCIE_RATIO = 0.88;       /* 55.4 of 63 GB/s measured: handbook 3.4 */
+static const double LINK_RATIO = 0.88;       /* 55.4 of 63 GB/s measured: handbook 3.4 */
 static const double CPU_UPDATE_BYTES = 30.0; /* memory traffic of Adam per parameter: 3.4 */
 
 bool offload_activations(const struct ty_plan *plan)
@@ -40,7 +40,8 @@ double offload_gpus_per_host(const struct setting *setting, const struct ty_plan
 
 double offload_bytes_per_s(const struct setting *setting)
 {
-    return PCIE_RATIO * setting->cluster.gpu.pcie_bytes_per_s;
+    const struct ty_gpu *gpu = &setting->cluster.gpu;
+    return LINK_RATIO * fmax(gpu->pcie_bytes_per_s, gpu->c2c_bytes_per_s);
 }
 
 double offload_optimizer_s(const struct setting *setting, const struct ty_plan *plan,

@@ -332,13 +332,32 @@ static void reserved(void)
     ok(verdict.fit == TY_FIT_NO, "M17 allocated fits the device, reserved does not");
 }
 
+/* tp 2 on 64 GPUs is dp 32: the thread's dp 8 would be 16 GPUs (the command line refuses --dp and
+ * says so, tests/cli.t). Its failed allocation, 2.29 GiB, is a 16-bit copy of the gradients of a
+ * rank: 2 B / tp of GPT-2 2.5B (54 layers, hidden 1920). */
+static void replicas_follow(void)
+{
+    struct ty_model model;
+    fixture_gpt(&model, 1920, 54, 20, 51200, 1024);
+    use(&model, false, 34e9, "megatron-lm-2021");
+    plan.n_gpus = 64;
+    plan.tp = 2;
+    plan.gbs = 64;
+    plan.seq = 1024;
+    plan.precision = TY_FP16_PRECISION;
+    run();
+    ok(resolved.dp == 32, "M10 64 GPUs at tp 2: 32 replicas, not 8");
+    double dense, expert;
+    memory_rank_params(&setting, &resolved, slots, 0, &dense, &expert);
+    near(2.0 * dense / GIB, 2.29, 0.05, "M10 2 B a parameter of a rank");
+}
+
 int main(void)
 {
     torchtitan();
     korthikanti();
     pure_16_bit();
-    skip("M10 64 GPUs claimed for tp 2, dp 8", "dp follows from the GPU count; it is no input, and "
-                                               "the thread gives neither sequence nor batch");
+    replicas_follow();
     neox_20b();
     estimator();
     sharding_decides();

@@ -165,8 +165,41 @@ static void losses(void)
     }
 }
 
+/* A stage may hold the head and an MTP module but no layer: it still needs the working set of one.
+ * DeepSeek-V3 on 2 stages of one chunk, all layers on the first. */
+static void mtp_alone(void)
+{
+    struct ty_model model;
+    struct ty_stage_memory with[2], without[2];
+    fixture_deepseek_v3(&model);
+    for (int i = 0; i < 2; i++) {
+        model.n_mtp = (uint32_t)i;
+        use(&model, "megatron-core");
+        plan.n_gpus = 16;
+        plan.pp = 2;
+        plan.ep = 8;
+        plan.recompute = TY_RECOMPUTE_FULL;
+        plan_resolve(&setting, &plan, &resolved, NULL);
+        slots[0] = (struct slot){.n_layers = 61, .embedding = true};
+        slots[1] = (struct slot){.first_layer = 61, .head = true};
+        memory_stages(&setting, &resolved, slots, i ? with : without);
+    }
+    /* 16-bit gradients of each weight shape of the module's layer, which stays allocated:
+     * attention, shared expert, one expert */
+    const double attention =
+        7168.0 * 1536 + 1536.0 * 128 * 192 + 7168.0 * 576 + 512.0 * 128 * 256 + 128.0 * 128 * 7168;
+    near(with[1].bytes[TY_MEM_BUFFERS] - without[1].bytes[TY_MEM_BUFFERS],
+         2.0 * (attention + 2 * 3.0 * 7168 * 2048), 1e-12, "MTP alone: gradients of its shapes");
+    ok(with[1].bytes[TY_MEM_TRANSIENT] + with[1].bytes[TY_MEM_LOGITS] >
+           without[1].bytes[TY_MEM_TRANSIENT] + without[1].bytes[TY_MEM_LOGITS],
+       "and its layer is rerun");
+    near(with[1].bytes[TY_MEM_LOGITS], 2.0 * without[1].bytes[TY_MEM_LOGITS], 1e-12,
+         "a second logits buffer: handbook 1.7");
+}
+
 int main(void)
 {
+    mtp_alone();
     reserve();
     gradients();
     outputs();

@@ -17,6 +17,7 @@ static void open_case(int offload)
 {
     case_open(c);
     c->cluster.gpu.pcie_bytes_per_s = PCIE_BYTES_PER_S;
+    c->cluster.gpu.c2c_bytes_per_s = 0.0;
     c->cluster.host_bytes_per_s = 200e9;
     c->asked.n_gpus = c->asked.gbs = 1;
     c->asked.offload = offload;
@@ -174,6 +175,9 @@ static void update(void)
     near(got.time_s - none.time_s,
          n * (6.0 / (0.88 * PCIE_BYTES_PER_S) + 30.0 / 200e9 - 30.0 / mem_bytes_per_s), 1e-9,
          "3.4: the update on the CPU instead of the GPU");
+    c->setting.cluster.gpu.c2c_bytes_per_s = 450e9;
+    near(offload_bytes_per_s(&c->setting), 0.88 * 450e9, 1e-12, "the faster of two links");
+    c->setting.cluster.gpu.c2c_bytes_per_s = 0.0;
     near(offload_optimizer_s(&c->setting, &c->plan, 1e9, 4.0, 2.0),
          6.0 / (0.88 * 63.0) + 30.0 / 200.0, 1e-12, "1e9 parameters: 0.258 s");
 }
