@@ -3,10 +3,12 @@
  * Measured against predicted. With a timeline, both steps are cut into the same lines:
  *
  *   gemm, attention, memory_bound, optimizer    kernels of that kind
- *   communication                               what no kernel hides: tp, cp, ep, dp
+ *   tp, cp, ep, dp                              communication that no kernel hides, by the NCCL
+ *                                               operations of each axis; axes that share one are
+ *                                               one line ("tp + dp"), and what no axis uses another
+ *   idle and host                               nothing runs: launch, input, checkpoint; copies
  *   pipeline (pp > 1)                           waiting for other stages: pp and bubble, and what
  *                                               sends and receives show of it
- *   idle and host                               nothing runs: launch, input, checkpoint; copies
  *   unrecognised                                kernels whose names say nothing
  *
  * Each line's difference is a cause; the unrecognised ones are what stays unexplained. A pipeline
@@ -66,38 +68,122 @@ static void add_line(struct ty_gap *gap, const char *name, double predicted_s, d
     line->measured_s = measured_s;
 }
 
-static double sum_alone(const struct ty_timeline *t, enum ty_activity first, enum ty_activity last)
+/* Which operations an axis uses, as bits of enum ty_activity: 0 for an axis of one rank. */
+static uint32_t ops_of(const struct ty_plan *plan, enum ty_part part)
 {
-    double sum_s = 0.0;
-    for (uint32_t i = first; i <= (uint32_t)last; i++)
-        sum_s += t->alone_s[i];
-    return sum_s;
+    const uint32_t reduce = 1u << TY_ACTIVITY_ALL_REDUCE, exchange = 1u << TY_ACTIVITY_ALL_TO_ALL;
+    const uint32_t shards = 1u << TY_ACTIVITY_ALL_GATHER | 1u << TY_ACTIVITY_REDUCE_SCATTER;
+    const uint32_t send = 1u << TY_ACTIVITY_SEND_RECV;
+    const uint64_t ranks = (uint64_t)plan->dp * plan->cp;
+    switch (part) {
+    case TY_PART_TP:
+        return plan->tp <= 1 ? 0 : plan->sp == TY_ON ? shards : reduce;
+    case TY_PART_CP:
+        if (plan->cp <= 1)
+            return 0;
+        return plan->cp_scheme == TY_CP_RING      ? send
+               : plan->cp_scheme == TY_CP_ULYSSES ? exchange
+                                                  : shards;
+    case TY_PART_EP:
+        if ((uint64_t)plan->ep * plan->etp <= 1)
+            return 0;
+        return plan->dispatcher == TY_DISPATCHER_ALLGATHER ? shards : exchange;
+    case TY_PART_DP: /* a tied table and the gradient norm are reduced whatever is sharded */
+        return reduce | (plan->sharding == TY_SHARDING_NONE || ranks <= 1 ? 0 : shards);
+    case TY_PART_PP:
+        return plan->pp > 1 ? send : 0;
+    default:
+        return 0;
+    }
+}
+
+/* Axes that share an operation cannot be told apart: one line. */
+struct comm_line {
+    uint32_t ops, parts; /* bits */
+    double predicted_s, measured_s;
+    char name[48];
+};
+
+static void fill_comm_line(const struct ty_prediction *p, const struct ty_timeline *t,
+                           struct comm_line *line)
+{
+    for (uint32_t part = 0; part < TY_N_PARTS; part++) {
+        if (!(line->parts >> part & 1))
+            continue;
+        line->predicted_s += p->breakdown_s[part];
+        text_append(line->name, sizeof line->name, "%s%s", *line->name ? " + " : "",
+                    ty_part_name((enum ty_part)part));
+    }
+    for (uint32_t i = 0; i < TY_N_ACTIVITIES; i++)
+        line->measured_s += line->ops >> i & 1 ? t->alone_s[i] : 0.0;
+}
+
+/* The axes joined by operations; returns their number. all: one line for everything, when the
+ * kernels do not say what they are (RCCL's "Generic"). */
+static uint32_t comm_lines(const struct ty_prediction *p, const struct ty_timeline *t, bool all,
+                           struct comm_line out[5])
+{
+    static const enum ty_part axes[] = {TY_PART_TP, TY_PART_CP, TY_PART_EP, TY_PART_DP, TY_PART_PP};
+    uint32_t n = 0;
+    for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
+        struct comm_line line = {.ops = ops_of(&p->plan, axes[i]), .parts = 1u << axes[i]};
+        if (line.ops == 0 && !(p->breakdown_s[axes[i]] > 0.0))
+            continue;
+        uint32_t kept = 0;
+        for (uint32_t k = 0; k < n; k++) {
+            if (all || out[k].ops & line.ops) {
+                line.ops |= out[k].ops;
+                line.parts |= out[k].parts;
+            } else {
+                out[kept++] = out[k];
+            }
+        }
+        out[kept] = line;
+        n = kept + 1;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        out[k].ops |= all ? 1u << TY_ACTIVITY_OTHER_COMM : 0u;
+        fill_comm_line(p, t, &out[k]);
+    }
+    return n;
+}
+
+static void add_comm(const struct ty_prediction *p, const struct ty_timeline *t, double waiting_s,
+                     double idle_s, struct ty_gap *gap)
+{
+    struct comm_line lines[5];
+    const bool all = 2.0 * t->busy_s[TY_ACTIVITY_OTHER_COMM] > t->comm_s;
+    const uint32_t n = comm_lines(p, t, all, lines);
+    double other_s = 0.0;
+    uint32_t told = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        told |= lines[k].ops;
+        if (lines[k].parts >> TY_PART_PP & 1) {
+            waiting_s += lines[k].predicted_s;
+            idle_s += lines[k].measured_s;
+        } else {
+            add_line(gap, lines[k].name, lines[k].predicted_s, lines[k].measured_s);
+        }
+    }
+    for (uint32_t i = TY_ACTIVITY_ALL_REDUCE; i <= TY_ACTIVITY_OTHER_COMM; i++)
+        other_s += told >> i & 1 ? 0.0 : t->alone_s[i];
+    add_line(gap, "other communication", 0.0, other_s);
+    add_line(gap, p->plan.pp > 1 ? "pipeline, idle and host" : "idle and host", waiting_s, idle_s);
 }
 
 static void add_lines(const struct ty_prediction *p, const struct ty_timeline *t,
                       struct ty_gap *gap)
 {
     const double *part_s = p->breakdown_s;
-    const bool piped = p->plan.pp > 1;
-    const double host_s =
-        part_s[TY_PART_LAUNCH] + part_s[TY_PART_INPUT_STALL] + part_s[TY_PART_CHECKPOINT];
-    const double waiting_s = part_s[TY_PART_PP] + part_s[TY_PART_BUBBLE];
-    const double comm_s =
-        part_s[TY_PART_TP] + part_s[TY_PART_CP] + part_s[TY_PART_EP] + part_s[TY_PART_DP];
-    const double sends_s = t->alone_s[TY_ACTIVITY_SEND_RECV];
-    const double comm_measured_s =
-        sum_alone(t, TY_ACTIVITY_ALL_REDUCE, TY_ACTIVITY_OTHER_COMM) - (piped ? sends_s : 0.0);
-    const double idle_s = t->idle_s + t->alone_s[TY_ACTIVITY_MEMCPY];
     add_line(gap, "gemm", part_s[TY_PART_GEMM], t->alone_s[TY_ACTIVITY_GEMM]);
     add_line(gap, "attention", part_s[TY_PART_ATTENTION], t->alone_s[TY_ACTIVITY_ATTENTION]);
     add_line(gap, "memory_bound", part_s[TY_PART_MEMORY_BOUND],
              t->alone_s[TY_ACTIVITY_MEMORY_BOUND]);
     add_line(gap, "optimizer", part_s[TY_PART_OPTIMIZER], t->alone_s[TY_ACTIVITY_OPTIMIZER]);
-    add_line(gap, "exposed communication", comm_s, comm_measured_s);
-    if (piped)
-        add_line(gap, "pipeline, idle and host", waiting_s + host_s, sends_s + idle_s);
-    else
-        add_line(gap, "idle and host", waiting_s + host_s, idle_s);
+    add_comm(p, t,
+             part_s[TY_PART_BUBBLE] + part_s[TY_PART_LAUNCH] + part_s[TY_PART_INPUT_STALL] +
+                 part_s[TY_PART_CHECKPOINT],
+             t->idle_s + t->alone_s[TY_ACTIVITY_MEMCPY], gap);
     add_line(gap, "unrecognised kernels", 0.0, t->alone_s[TY_ACTIVITY_UNKNOWN]);
 }
 
@@ -112,8 +198,7 @@ static const char *reason_of(const struct ty_gap_line *line)
         {"attention", "another attention kernel than assumed", "a faster attention kernel"},
         {"memory_bound", "kernels that are not fused", "kernels that are fused"},
         {"optimizer", "another optimizer or sharding", "a fused optimizer"},
-        {"exposed communication", "overlap that does not happen, or a slower fabric",
-         "more overlap, or a faster fabric"},
+        {"other communication", "traffic that the plan does not have", ""},
         {"pipeline, idle and host", "a bubble, stragglers, a slow host or input",
          "less waiting than the schedule makes"},
         {"idle and host", "the host issues too slowly, or waits for input", "a faster host"},
@@ -121,7 +206,8 @@ static const char *reason_of(const struct ty_gap_line *line)
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
         if (strcmp(reasons[i].name, line->name) == 0)
             return slower ? reasons[i].slower : reasons[i].faster;
-    return "";
+    return slower ? "overlap that does not happen, a slower fabric, or waiting for other ranks"
+                  : "more overlap, or a faster fabric";
 }
 
 void ty_gap_of_timeline(const struct ty_prediction *prediction, const struct ty_timeline *timeline,

@@ -63,7 +63,7 @@ struct ty_sensitivity {
 
 /* Arrays belong to the predictor and live until its next call. */
 struct ty_explanation {
-    double step_time_s;
+    double step_time_s; /* of one rank per stage, also when every rank was simulated */
     uint32_t n_segments, n_changes;
     const struct ty_path_segment *segments; /* [n_segments], from 0 to the end of the step */
     struct ty_sensitivity resources[TY_N_RESOURCES];

@@ -274,12 +274,17 @@ ty_status ty_predictor_explain(ty_predictor *predictor, const struct ty_plan *pl
         return status;
     arena_reset(&predictor->explanation);
     if (isfinite(base.step_time_s)) {
+        /* One rank per stage, whatever the rung: that step is explained. */
+        struct ty_options even = options ? *options : defaults;
+        if (even.rung == TY_RUNG_FULL)
+            even.rung = TY_RUNG_SIMULATE;
+        struct ty_prediction folded = base;
+        folded.step_time_s = answer.step_time_s = step_end_s(predictor->evaluator.step);
         struct explainer x = {.predictor = predictor,
                               .asked = plan,
-                              .base = &base,
-                              .options = options ? options : &defaults,
+                              .base = &folded,
+                              .options = &even,
                               .out = &answer};
-        answer.step_time_s = base.step_time_s;
         status = explain(&x);
         if (status != TY_OK)
             return error_set(error, status, "explain", "%s", ty_status_text(status));

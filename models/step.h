@@ -46,6 +46,7 @@ void step_edges(const struct step *step, ty_trace_edge_fn *fn, void *user);
 /* Tasks of the critical path of the last simulation, first to last; tasks NULL: counts them. */
 uint32_t step_path(const struct step *step, uint32_t *tasks);
 uint32_t step_n_tasks(const struct step *step);
+double step_end_s(const struct step *step); /* when the last task ends */
 /* What a task takes alone. */
 double step_task_s(const struct step *step, uint32_t task);
 /* One task of the last simulation. */

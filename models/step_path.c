@@ -16,6 +16,11 @@ uint32_t step_n_tasks(const struct step *step)
     return engine_n_tasks(step->engine);
 }
 
+double step_end_s(const struct step *step)
+{
+    return engine_makespan_s(step->engine);
+}
+
 uint32_t step_path(const struct step *step, uint32_t *tasks)
 {
     uint32_t n = 0;

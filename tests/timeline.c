@@ -310,6 +310,48 @@ static void test_gap(void)
     same_text(t.unknown, "zorch_7", "... and is named");
 }
 
+static const struct ty_gap_line *line_of(const struct ty_gap *gap, const char *name)
+{
+    for (uint32_t i = 0; i < gap->n_lines; i++)
+        if (strcmp(gap->lines[i].name, name) == 0)
+            return &gap->lines[i];
+    return NULL;
+}
+
+/* Who uses which operation: tp with sequence parallelism gathers and scatters, replicas reduce;
+ * with sharding both gather and scatter. */
+static void test_axes(void)
+{
+    static struct ty_gap gap;
+    struct ty_prediction p = {.step_time_s = 1.0,
+                              .plan = {.pp = 1, .tp = 2, .dp = 4, .cp = 1, .sp = TY_ON}};
+    struct ty_timeline t = {.step_s = 1.0, .idle_s = 0.4, .comm_s = 0.6, .n_steps = 1};
+    p.breakdown_s[TY_PART_TP] = 0.25;
+    p.breakdown_s[TY_PART_DP] = 0.15;
+    t.alone_s[TY_ACTIVITY_ALL_GATHER] = t.alone_s[TY_ACTIVITY_REDUCE_SCATTER] = 0.1;
+    t.alone_s[TY_ACTIVITY_ALL_REDUCE] = 0.3;
+    t.alone_s[TY_ACTIVITY_SEND_RECV] = 0.1;
+    p.plan.sharding = TY_SHARDING_NONE;
+    ty_gap_of_timeline(&p, &t, &gap);
+    const struct ty_gap_line *tp = line_of(&gap, "tp"), *dp = line_of(&gap, "dp");
+    ok(tp && fabs(tp->measured_s - 0.2) < 1e-12 && tp->predicted_s == 0.25, "tp by its operations");
+    ok(dp && dp->measured_s == 0.3 && dp->predicted_s == 0.15, "dp by its own");
+    const struct ty_gap_line *other = line_of(&gap, "other communication");
+    ok(other && other->measured_s == 0.1, "what no axis uses");
+    p.plan.sharding = TY_SHARDING_ZERO1;
+    ty_gap_of_timeline(&p, &t, &gap);
+    tp = line_of(&gap, "tp + dp");
+    ok(tp && fabs(tp->measured_s - 0.5) < 1e-12 && fabs(tp->predicted_s - 0.4) < 1e-12,
+       "axes that share operations are one line");
+    p.plan.pp = 2;
+    ty_gap_of_timeline(&p, &t, &gap);
+    const struct ty_gap_line *pipe = line_of(&gap, "pipeline, idle and host");
+    ok(pipe && fabs(pipe->measured_s - 0.5) < 1e-12, "sends are waiting, with a pipeline");
+    t.busy_s[TY_ACTIVITY_OTHER_COMM] = t.alone_s[TY_ACTIVITY_OTHER_COMM] = 0.4;
+    ty_gap_of_timeline(&p, &t, &gap);
+    ok(!line_of(&gap, "tp + dp"), "kernels that do not say what they do: nothing is told apart");
+}
+
 /* One figure: candidates, nearest to the whole gap first, none proven. */
 static void test_figure(void)
 {
@@ -340,6 +382,7 @@ int main(void)
     test_names();
     test_damage();
     test_gap();
+    test_axes();
     test_figure();
     static const char *const files[] = {"a.json",    "a.sqlite",     "b.sqlite",     "cut.json",
                                         "bad.json",  "a.gz",         "a.txt",        "empty.json",
