@@ -286,11 +286,16 @@ static ty_status load_options(const struct cli_args *args, struct ty_options *ou
 static ty_status load_tables(const struct cli_args *args, struct cli_inputs *out,
                              struct ty_error *error)
 {
+    char before[sizeof out->tables.unused]; /* a what-if loads many times and warns once */
+    memcpy(before, out->tables.unused, sizeof before);
     ty_profile_tables_free(&out->tables);
     const ty_status status =
         ty_profile_tables_load(args->profile, &out->cluster, &out->tables, error);
     if (status == TY_OK)
         ty_profile_use(&out->profile, &out->tables);
+    if (status == TY_OK && *out->tables.unused && !args->quiet &&
+        strcmp(out->tables.unused, before) != 0)
+        cli_warn("unused: of --profile %s %s", args->profile, out->tables.unused);
     return input_status(status, error);
 }
 

@@ -87,6 +87,7 @@ TY_API char *ty_calibration_json(const struct ty_calibration *fit, const char *n
 struct ty_profile_tables {
     struct ty_measured measured;
     struct ty_collective_tables collectives;
+    char unused[160]; /* which tables are left out because they are of another machine; or "" */
     void *memory;
 };
 /* A profile without tables, a built-in one and NULL give empty ones. Free with

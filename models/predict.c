@@ -6,6 +6,7 @@
 #include "models/predict.h"
 #include "models/cost.h"
 #include "models/effects.h"
+#include "models/measured.h"
 #include "sim/error.h"
 
 #include <math.h>
@@ -193,6 +194,39 @@ static void report_origins(const struct origins *origins, struct ty_prediction *
     }
 }
 
+static bool has_table(const struct ty_profile *profile, enum ty_work work)
+{
+    const struct ty_measured *measured = profile->measured;
+    switch (work) {
+    case TY_WORK_GEMM:
+        return measured && measured->n_gemms > 0;
+    case TY_WORK_ATTENTION:
+        return measured && measured->n_attentions > 0;
+    case TY_WORK_MEMORY:
+        return measured && measured->n_memory > 0;
+    default:
+        return profile->collectives && profile->collectives->n > 0;
+    }
+}
+
+/* Of a profile with records: work that none of them is about, and work beyond their shapes. */
+static void note_origins(const struct ty_profile *profile, const struct ty_prediction *answer,
+                         struct notes *notes)
+{
+    for (enum ty_work work = 0; work < TY_N_WORKS; work++) {
+        const double *share = answer->origin_share[work];
+        const double beyond = share[TY_ORIGIN_FITTED] + share[TY_ORIGIN_PRESET];
+        if (has_table(profile, work) && beyond > 0.005)
+            notes_add(notes, TY_NOTE_EXTRAPOLATED, NULL, ty_work_name(work),
+                      "of its time is beyond the records of the profile: its form was used",
+                      "%.0f %%", 100.0 * beyond);
+        else if (profile->fitted && share[TY_ORIGIN_PRESET] > 0.005)
+            notes_add(notes, TY_NOTE_UNCALIBRATED, NULL, ty_work_name(work),
+                      "no record of the profile is about it", "%s",
+                      ty_origin_name(TY_ORIGIN_PRESET));
+    }
+}
+
 static void report_step(const struct setting *setting, const struct step_result *result,
                         struct ty_prediction *answer)
 {
@@ -225,6 +259,7 @@ static ty_status simulate(ty_predictor *predictor, const struct ty_plan *asked,
         return status;
     cost_of(&cost, &answer->plan, result.time_s, result.busy_s, &answer->outlay);
     report_step(&predictor->setting, &result, answer);
+    note_origins(&predictor->setting.profile, answer, &predictor->notes);
     report_intervals(&predictor->setting, answer);
     if (!options->effects)
         return TY_OK;

@@ -64,8 +64,14 @@ cmp_ok($own->{from}{gemm}{measured} + $own->{from}{gemm}{interpolated} + $own->{
 cmp_ok($own->{from}{memory}{interpolated}, '>', 0.9, 'memory between points of its curve');
 is($own->{from}{attention}{preset}, 1, 'attention was not measured');
 isnt($own->{step_time_s}, $preset->{step_time_s}, 'the step time is another');
+my ($note) = grep { $_->{field} eq 'attention' } @{ $own->{uncalibrated} };
+like($note->{reason}, qr/no record/, 'which is noted');
+($note) = grep { $_->{field} eq 'collectives' } @{ $own->{extrapolated} };
+like($note->{value}, qr/^\d+ %$/, 'and the collectives that no table is of');
 ($status, $out) = run('predict', @plan, '--profile', "$folder/p.json");
 like($out, qr/^  from +gemm measured \(\d+ %\), attention preset, memory interpolated/m, 'in words');
+($status, $out, $err) = run('predict', @plan, '--set', 'cluster.gpu=h200-sxm', '--profile', "$folder/p.json");
+like($err, qr/unused: .*its tables, which are of a h100-sxm/, 'another GPU: its tables are not used, and that is said');
 my $swept = json('sweep', '--model', 'llama3-8b', '--cluster', 'dgx-h100', '--gpus', 8, '--gbs', 64,
     '--seq', 4096, '--tp', 1, '--pp', 1, '--profile', "$folder/p.json", '--top', 1, '--json');
 ok(ref $swept && %$swept, 'sweep takes it too');

@@ -46,6 +46,8 @@ lacks 'only reports/store* and calibrate/timeline_nsys know SQLite' '# *include 
     $(files reports | grep -v '^reports/store')
 lacks 'only calibrate knows GSL' '# *include .*gsl/' \
     $(files sim models models/spec search reports cli include)
+lacks 'only calibrate/fit* knows GSL' '# *include .*gsl/' \
+    $(files calibrate | grep -v '^calibrate/fit')
 lacks 'only calibrate knows expat' '# *include .*expat' \
     $(files sim models models/spec search reports cli include)
 lacks 'nothing but tests includes tests' '# *include .*tests/' \

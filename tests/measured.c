@@ -122,6 +122,10 @@ static void test_prediction(void)
            ty_predictor_run(predictor, &plan, NULL, &p, NULL) == TY_OK,
        "a prediction");
     near(p.origin_share[TY_WORK_MEMORY][TY_ORIGIN_INTERPOLATED], 1.0, 1e-12, "memory: the curve");
+    bool noted = false;
+    for (uint32_t i = 0; i < p.n_notes; i++)
+        noted |= p.notes[i].kind == TY_NOTE_EXTRAPOLATED && strcmp(p.notes[i].field, "memory") == 0;
+    ok(!noted, "which holds every size");
     near(p.origin_share[TY_WORK_GEMM][TY_ORIGIN_PRESET], 1.0, 1e-12, "GEMM: preset");
     near(p.origin_share[TY_WORK_COLLECTIVES][TY_ORIGIN_PRESET], 1.0, 1e-12, "collectives: preset");
     ty_predictor_destroy(predictor);

@@ -224,17 +224,27 @@ static void forget_others(const struct json_at *object, const struct ty_cluster 
     const bool other_gpu = json_find(&machine, "gpu", &gpu) &&
                            json_get_text(&gpu, &name, NULL) == TY_OK &&
                            strcmp(name, cluster->gpu.name) != 0;
-    if (other_gpu)
+    if (other_gpu) {
         tables->measured = (struct ty_measured){0};
+        text_format(tables->unused, sizeof tables->unused,
+                    "its tables, which are of a %.40s and not of a %.40s", name, cluster->gpu.name);
+    }
     if (other_gpu ||
         !same(number_of(&machine, "scaleup_bytes_per_s"), cluster->scaleup_bytes_per_s)) {
+        if (!other_gpu && tables->collectives.n)
+            text_format(tables->unused, sizeof tables->unused,
+                        "its tables of collectives, which are of other scale-up links");
         ty_collective_tables_free(&tables->collectives);
         return;
     }
     if (same(number_of(&machine, "nic_bytes_per_s"), cluster->nic_bytes_per_s) &&
         same(number_of(&machine, "nics_per_node"), cluster->nics_per_node))
         return;
+    const uint32_t n = tables->collectives.n;
     fabric_keep_inside(&tables->collectives);
+    if (tables->collectives.n < n)
+        text_format(tables->unused, sizeof tables->unused,
+                    "its tables of groups that cross the network, which are of other NICs");
 }
 
 static ty_status read_measured(const struct json_at *object, const struct ty_cluster *cluster,
