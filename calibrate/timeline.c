@@ -108,7 +108,9 @@ struct window {
     bool marked;
 };
 
-static bool marks_window(const struct spans *spans, bool of_gpu, struct window *window)
+/* From the first mark to the last; at least `least` of them. */
+static bool marks_window(const struct spans *spans, bool of_gpu, uint32_t least,
+                         struct window *window)
 {
     uint32_t n = 0;
     for (size_t i = 0; i < spans->n_marks; i++) {
@@ -123,14 +125,15 @@ static bool marks_window(const struct spans *spans, bool of_gpu, struct window *
         window->end_s = spans->last_end_s;
     window->n_steps = n > 1 ? n - 1 : 1;
     window->marked = true;
-    return n > 0 && window->end_s > window->start_s;
+    return n >= least && window->end_s > window->start_s;
 }
 
 static struct window find_window(const struct spans *spans, uint32_t n_steps)
 {
     struct window window;
-    if (n_steps == 0 && (marks_window(spans, true, &window) || marks_window(spans, false, &window)))
-        return window;
+    for (uint32_t least = 2; n_steps == 0 && least > 0; least--)
+        if (marks_window(spans, true, least, &window) || marks_window(spans, false, least, &window))
+            return window;
     window = (struct window){.start_s = spans->span[0].start_s,
                              .end_s = spans->last_end_s,
                              .n_steps = n_steps ? n_steps : 1};

@@ -115,6 +115,17 @@ static void test_chrome(void)
         printf("#   %s: %s\n", error.where, error.text);
     ok(t.marked && t.n_steps == 2 && fabs(t.step_s - 1e-3) < 1e-12, "its steps by their marks");
     check_step(&t, "pytorch");
+    /* one mark of the device among three of the host: those of the host count */
+    const char *late = strstr(text, ",\n{\"ph\": \"X\", \"cat\": \"kernel\"");
+    static char mixed[33000];
+    snprintf(mixed, sizeof mixed, "%.*s%s%s", (int)(late - text), text,
+             ",\n{\"ph\": \"X\", \"cat\": \"gpu_user_annotation\", \"name\": \"ProfilerStep#4\", "
+             "\"ts\": 7, \"dur\": 9}",
+             late);
+    write_file("a.json", mixed, strlen(mixed));
+    ok(ty_timeline_load(path, 0, &t, NULL) == TY_OK && t.n_steps == 2 &&
+           fabs(t.step_s - 1e-3) < 1e-12,
+       "the clock that marks more than one step");
     /* without marks: from the first kernel to the last copy, 2.9 ms; three steps are told */
     n = chrome_text(text, sizeof text, false, false);
     write_file("a.json", text, n);
