@@ -277,6 +277,7 @@ void cli_print_prediction(const struct ty_prediction *p, const struct cli_inputs
         print_breakdown(p);
     print_memory(p);
     print_groups(p);
+    cli_print_fabric(p);
     print_implied(p, &inputs->plan);
     print_notes(p);
 }

@@ -28,7 +28,7 @@ struct cli_setting {
 struct cli_args {
     const struct cli_command *command;
     const char *model, *cluster, *profile, *stack, *site, *plan, *flops, *rung, *db, *out, *runs,
-        *gpu, *trace, *max_time, *max_memory, *records;
+        *gpu, *scenario, *trace, *max_time, *max_memory, *records;
     uint64_t max_events;
     bool json, quiet, all, overall, tight, exhaustive, measured, cv, keep_plan, help, man;
     uint32_t top, jobs, worst;
@@ -199,6 +199,8 @@ const char *cli_plan_text(const struct ty_plan *plan, char *out, size_t bytes);
 void cli_print_suggestion(const struct cli_inputs *inputs);
 
 /* Layout, speed and memory, or why there is no feasible plan; returns false then. */
+/* What the full rung found; nothing at other rungs. */
+void cli_print_fabric(const struct ty_prediction *prediction);
 bool cli_print_headline(const struct ty_prediction *prediction, const struct cli_inputs *inputs);
 void cli_print_prediction(const struct ty_prediction *prediction, const struct cli_inputs *inputs);
 

@@ -34,8 +34,8 @@ static int print_json(const struct ty_prediction *prediction, const struct ty_pr
     return CLI_OK;
 }
 
-static int answer(const struct cli_args *args, struct cli_inputs *inputs, ty_predictor *predictor,
-                  struct ty_error *error)
+static int predict(const struct cli_args *args, struct cli_inputs *inputs, ty_predictor *predictor,
+                   struct ty_error *error)
 {
     struct ty_prediction prediction;
     int status = CLI_OK;
@@ -53,6 +53,17 @@ static int answer(const struct cli_args *args, struct cli_inputs *inputs, ty_pre
         cli_print_suggestion(inputs);
     status = cli_write_trace(args, predictor, isfinite(prediction.step_time_s), status);
     return status == CLI_OK && !answered ? CLI_INFEASIBLE : status;
+}
+
+static int answer(const struct cli_args *args, struct cli_inputs *inputs, ty_predictor *predictor,
+                  struct ty_error *error)
+{
+    if (args->scenario &&
+        ty_scenario_load(args->scenario, &inputs->options.scenario, error) != TY_OK)
+        return cli_fail(error);
+    const int status = predict(args, inputs, predictor, error);
+    ty_scenario_free(inputs->options.scenario);
+    return status;
 }
 
 int cmd_predict(struct cli_args *args)

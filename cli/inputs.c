@@ -262,12 +262,16 @@ static ty_status load_options(const struct cli_args *args, struct ty_options *ou
     if (status != TY_OK)
         return status;
     if (args->rung && strcmp(args->rung, "full") == 0)
-        return cli_refuse(error, "--rung full", "not built yet; bound and simulate are");
-    if (args->rung && strcmp(args->rung, "bound") == 0)
+        out->rung = TY_RUNG_FULL;
+    else if (args->rung && strcmp(args->rung, "bound") == 0)
         out->rung = TY_RUNG_BOUND;
     else if (args->rung && strcmp(args->rung, "simulate") != 0)
         return cli_refuse(error, "--rung", "\"%s\" is not one of bound, simulate, full",
                           args->rung);
+    if (out->rung == TY_RUNG_FULL && args->command->bit != CLI_PREDICT)
+        return cli_refuse(error, "--rung full", "is for the command predict");
+    if (out->rung != TY_RUNG_FULL && args->scenario)
+        return cli_refuse(error, "--scenario", "needs --rung full");
     if (!args->flops)
         return TY_OK;
     char legal[200] = "";

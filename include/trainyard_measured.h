@@ -12,7 +12,7 @@
 #ifndef TRAINYARD_MEASURED_H
 #define TRAINYARD_MEASURED_H
 
-#include "trainyard.h"
+#include "trainyard_comm.h"
 
 #ifdef __cplusplus
 extern "C" {

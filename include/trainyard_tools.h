@@ -8,7 +8,9 @@
 #define TRAINYARD_TOOLS_H
 
 #include "trainyard.h"
+#include "trainyard_comm.h"
 #include "trainyard_cost.h"
+#include "trainyard_fabric.h"
 #include "trainyard_explain.h"
 #include "trainyard_gap.h"
 #include "trainyard_pool.h"
@@ -32,6 +34,10 @@ TY_API TY_MUST_CHECK ty_status ty_cluster_load(const char *name_or_path, struct 
                                                struct ty_error *error);
 TY_API TY_MUST_CHECK ty_status ty_gpu_load(const char *name_or_path, struct ty_gpu *out,
                                            struct ty_error *error);
+/* Scenario of the full rung (docs/full-rung.md); free with ty_scenario_free (accepts NULL). */
+TY_API TY_MUST_CHECK ty_status ty_scenario_load(const char *path, const struct ty_scenario **out,
+                                                struct ty_error *error);
+TY_API void ty_scenario_free(const struct ty_scenario *scenario);
 TY_API TY_MUST_CHECK ty_status ty_plan_load(const char *path, struct ty_plan *out,
                                             struct ty_error *error);
 /* Prices: a file; date and currency must be in it. */

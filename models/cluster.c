@@ -197,6 +197,7 @@ static void resolve_network(struct ty_cluster *cluster, struct notes *notes)
         cluster->oversubscription = 1.0;
         note(notes, "network.oversubscription", "1", 2.0, "a non-blocking fabric is assumed");
     }
+    set_missing(&cluster->pod_oversubscription, 1.0);
     if (cluster->nodes_per_leaf == 0) {
         cluster->nodes_per_leaf = ALL_NODES;
         if (cluster->oversubscription > 1.0)

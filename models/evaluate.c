@@ -14,6 +14,7 @@ ty_status evaluator_init(struct evaluator *evaluator, const struct ty_allocator 
 void evaluator_destroy(struct evaluator *evaluator)
 {
     step_destroy(evaluator->step);
+    full_destroy(evaluator->full);
     array_free(&evaluator->allocator, evaluator->slots, evaluator->n_slots, sizeof(struct slot));
     array_free(&evaluator->allocator, evaluator->stages, evaluator->n_stages,
                sizeof(struct ty_stage_memory));
@@ -41,11 +42,37 @@ ty_status evaluator_memory(struct evaluator *evaluator, const struct setting *se
     return TY_OK;
 }
 
+/* Every rank, where the folded answer is known. */
+static ty_status unfold(struct evaluator *evaluator, const struct setting *setting,
+                        const struct ty_plan *plan, const struct ty_options *options,
+                        struct step_result *out, struct ty_error *error)
+{
+    static const struct ty_scenario nothing = {0};
+    const struct step_result folded = *out;
+    const struct full_request request = {.setting = setting,
+                                         .plan = plan,
+                                         .slots = evaluator->slots,
+                                         .options = options,
+                                         .scenario =
+                                             options->scenario ? options->scenario : &nothing,
+                                         .folded = &folded};
+    const ty_status status =
+        evaluator->full ? TY_OK : full_create(&evaluator->allocator, &evaluator->full);
+    return status == TY_OK ? full_simulate(evaluator->full, &request, out, error) : status;
+}
+
 ty_status evaluator_simulate(struct evaluator *evaluator, const struct setting *setting,
                              const struct ty_plan *plan, const struct ty_options *options,
                              struct step_result *out, struct ty_error *error)
 {
-    return step_simulate(evaluator->step, setting, plan, evaluator->slots, options, out, error);
+    struct step_result result;
+    ty_status status =
+        step_simulate(evaluator->step, setting, plan, evaluator->slots, options, &result, error);
+    if (status == TY_OK && options && options->rung == TY_RUNG_FULL)
+        status = unfold(evaluator, setting, plan, options, &result, error);
+    if (status == TY_OK)
+        *out = result;
+    return status;
 }
 
 double plan_tokens_per_step(const struct ty_plan *plan)

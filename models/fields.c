@@ -32,6 +32,7 @@ static const char *const vendor_names[] = {"", "nvidia", "amd", "other", NULL};
 static const char *const scaleup_names[] = {"auto", "switch", "mesh", "pcie", NULL};
 static const char *const fabric_names[] = {"auto",     "infiniband", "roce", "efa",
                                            "ethernet", "omnipath",   NULL};
+static const char *const routing_names[] = {"auto", "ideal", "adaptive", "static", "ecmp", NULL};
 static const char *const precision_names[] = {
 #define X(id, name, bytes) name,
     TY_PRECISION_LIST(X)
@@ -128,6 +129,22 @@ static const struct ty_field cluster_fields[] = {
         "nodes under one leaf switch; default: all"),
     ENUM(ty_cluster, fabric, "network.fabric", fabric_names,
          "kind of network; default infiniband: how much of a NIC collectives reach"),
+    ENUM(ty_cluster, rails, "network.rails", switch_names,
+         "full rung: NIC i of every node has leaf switches of its own; default off"),
+    U32(ty_cluster, planes, "network.planes", COUNT, 1, 64,
+        "full rung: separate networks each NIC has a port into; default 1"),
+    U32(ty_cluster, leaves_per_pod, "network.leaves_per_pod", COUNT, 1, 1048576,
+        "full rung: leaf switches of a pod, the third level joins pods; default: all"),
+    DOUBLE(ty_cluster, pod_oversubscription, "network.pod_oversubscription", RATIO, 1, 1e6,
+           "full rung: capacity below the spines of a pod over capacity above; default 1"),
+    ENUM(ty_cluster, routing, "network.routing", routing_names,
+         "full rung: how flows are spread over equal uplinks; default ideal"),
+    U32(ty_cluster, queue_pairs, "network.queue_pairs", COUNT, 1, 32,
+        "full rung: paths one flow is hashed to by ecmp; default 1"),
+    ENUM(ty_cluster, sharp, "network.sharp", switch_names,
+         "full rung: the network's switches reduce (SHARP); default off"),
+    U32(ty_cluster, gpus_per_pcie_switch, "pcie.gpus_per_switch", COUNT, 1, 4096,
+        "full rung: GPUs and their NICs under one PCIe switch; default: no such tree"),
     DOUBLE(ty_cluster, power_limit_w, "power_limit", W, 1, 1e5,
            "power cap per GPU; default TDP; below it the clock falls"),
     DOUBLE(ty_cluster, mem_reserved_bytes, "memory_reserved", BYTES, 0, 1e15,

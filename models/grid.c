@@ -102,26 +102,21 @@ bool grid_stages_agree(const struct ty_plan *plan)
 
 /* ---- groups ------------------------------------------------------------------------------- */
 
-/* Offsets of a group: x * stride[0] + y * stride[1], x < size[0], y < size[1], fastest first. */
-struct progression {
-    uint64_t size[2], stride[2];
-};
-
-static struct progression single(uint64_t size, uint64_t stride)
+static struct grid_line single(uint64_t size, uint64_t stride)
 {
-    return (struct progression){{size, 1}, {stride, stride * size}};
+    return (struct grid_line){{size, 1}, {stride, stride * size}};
 }
 
 /* cp and dp together; one progression when they are neighbours in the order. */
-static struct progression along(const struct ty_plan *plan, enum axis axis)
+struct grid_line grid_along(const struct ty_plan *plan, enum axis axis)
 {
     if (axis != AXIS_DPCP)
         return single(axis_size(plan, axis), grid_stride(plan, axis));
     const uint64_t cp_stride = grid_stride(plan, AXIS_CP), dp_stride = grid_stride(plan, AXIS_DP);
-    const struct progression both =
+    const struct grid_line both =
         cp_stride <= dp_stride && !(cp_stride == dp_stride && plan->dp == 1)
-            ? (struct progression){{plan->cp, plan->dp}, {cp_stride, dp_stride}}
-            : (struct progression){{plan->dp, plan->cp}, {dp_stride, cp_stride}};
+            ? (struct grid_line){{plan->cp, plan->dp}, {cp_stride, dp_stride}}
+            : (struct grid_line){{plan->dp, plan->cp}, {dp_stride, cp_stride}};
     if (both.size[0] == 1)
         return single(both.size[1], both.stride[1]);
     if (both.size[1] == 1 || both.stride[1] == both.size[0] * both.stride[0])
@@ -130,15 +125,15 @@ static struct progression along(const struct ty_plan *plan, enum axis axis)
 }
 
 /* The ranks 0, every, 2 every, ... of an axis, `size` of them. */
-static struct progression part(struct progression axis, uint64_t size, uint64_t every)
+static struct grid_line part(struct grid_line axis, uint64_t size, uint64_t every)
 {
     if (axis.size[1] == 1 || size * every <= axis.size[0])
         return single(size, axis.stride[0] * every);
     if (every >= axis.size[0])
         return single(size, axis.stride[1] * (every / axis.size[0]));
     const uint64_t inner = axis.size[0] / every;
-    return (struct progression){{inner, (size + inner - 1) / inner},
-                                {axis.stride[0] * every, axis.stride[1]}};
+    return (struct grid_line){{inner, (size + inner - 1) / inner},
+                              {axis.stride[0] * every, axis.stride[1]}};
 }
 
 struct spread {
@@ -146,7 +141,7 @@ struct spread {
 };
 
 /* Domains of U ranks met by the group that starts at rank `base`, and the fewest ranks in one. */
-static struct spread count(const struct progression *group, uint64_t base, uint64_t domain_size)
+static struct spread count(const struct grid_line *group, uint64_t base, uint64_t domain_size)
 {
     struct spread spread = {0, UINT64_MAX};
     uint64_t domain = UINT64_MAX, ranks = 0;
@@ -178,7 +173,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
 }
 
 /* Every group, up to the period after which the pattern of domains repeats. */
-static struct spread count_all(const struct progression *group, uint64_t n_ranks, uint64_t U)
+static struct spread count_all(const struct grid_line *group, uint64_t n_ranks, uint64_t U)
 {
     const uint64_t gap = group->size[0] * group->stride[0];
     const uint64_t span = group->size[1] * group->stride[1];
@@ -196,7 +191,7 @@ static struct spread count_all(const struct progression *group, uint64_t n_ranks
     return worst;
 }
 
-static struct spread spread_over(const struct progression *group, uint64_t n_ranks, uint64_t U)
+static struct spread spread_over(const struct grid_line *group, uint64_t n_ranks, uint64_t U)
 {
     const uint64_t size = group->size[0] * group->size[1], stride = group->stride[0];
     const uint64_t span = group->size[1] * group->stride[1];
@@ -210,7 +205,7 @@ static struct spread spread_over(const struct progression *group, uint64_t n_ran
 }
 
 static void describe(const struct setting *setting, const struct ty_plan *plan,
-                     const struct progression *group, struct group_shape *out)
+                     const struct grid_line *group, struct group_shape *out)
 {
     const struct ty_cluster *cluster = &setting->cluster;
     const uint64_t size = group->size[0] * group->size[1];
@@ -240,15 +235,34 @@ static void describe(const struct setting *setting, const struct ty_plan *plan,
 void grid_shape(const struct setting *setting, const struct ty_plan *plan, enum axis axis,
                 struct group_shape *out)
 {
-    const struct progression group = along(plan, axis);
+    const struct grid_line group = grid_along(plan, axis);
     describe(setting, plan, &group, out);
+    out->axis = axis;
+    out->every = 1;
 }
 
 void grid_subshape(const struct setting *setting, const struct ty_plan *plan, enum axis axis,
                    uint32_t size, uint32_t every, struct group_shape *out)
 {
-    const struct progression group = part(along(plan, axis), size, every);
+    const struct grid_line group = part(grid_along(plan, axis), size, every);
     describe(setting, plan, &group, out);
+    out->axis = axis;
+    out->every = every;
+}
+
+uint32_t grid_place(const struct grid_line *line, uint32_t rank)
+{
+    return (uint32_t)(rank / line->stride[0] % line->size[0] +
+                      line->size[0] * (rank / line->stride[1] % line->size[1]));
+}
+
+uint32_t grid_at(const struct grid_line *line, uint32_t rank, uint32_t place)
+{
+    const uint64_t x = rank / line->stride[0] % line->size[0];
+    const uint64_t y = rank / line->stride[1] % line->size[1];
+    return (uint32_t)(rank - x * line->stride[0] - y * line->stride[1] +
+                      place % line->size[0] * line->stride[0] +
+                      place / line->size[0] * line->stride[1]);
 }
 
 uint32_t grid_rank(const struct ty_plan *plan, uint32_t tp, uint32_t cp, uint32_t dp, uint32_t pp)

@@ -23,6 +23,13 @@ struct group_shape {
     double nic_bytes_per_s;    /* NIC capacity one rank has for itself when all GPUs of its node
                                   send at once: nics/gpus NICs, less or more than one */
     double spine_bytes_per_s;  /* the same across leaves (nic / oversubscription) */
+    enum axis axis;            /* the group: `size` ranks of this axis, `every` apart on it */
+    uint32_t every;
+};
+
+/* The ranks of an axis: x * stride[0] + y * stride[1], x < size[0], y < size[1], fastest first. */
+struct grid_line {
+    uint64_t size[2], stride[2];
 };
 
 /* Axes of the dense view (cp, dp, pp after tp) or the expert view (ep, edp, pp after etp), fastest
@@ -40,6 +47,10 @@ void grid_shape(const struct setting *setting, const struct ty_plan *plan, enum 
  * `every` apart (replicas): stride * every. */
 void grid_subshape(const struct setting *setting, const struct ty_plan *plan, enum axis axis,
                    uint32_t size, uint32_t every, struct group_shape *out);
+struct grid_line grid_along(const struct ty_plan *plan, enum axis axis);
+/* Place of a rank on its line, and the rank at a place of the line that `rank` is on. */
+uint32_t grid_place(const struct grid_line *line, uint32_t rank);
+uint32_t grid_at(const struct grid_line *line, uint32_t rank, uint32_t place);
 /* Rank of a dense coordinate. */
 uint32_t grid_rank(const struct ty_plan *plan, uint32_t tp, uint32_t cp, uint32_t dp, uint32_t pp);
 const char *axis_name(enum axis axis);

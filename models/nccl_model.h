@@ -12,6 +12,7 @@
 #ifndef MODELS_NCCL_MODEL_H
 #define MODELS_NCCL_MODEL_H
 
+#include "include/trainyard_comm.h"
 #include "models/collectives.h"
 
 enum nccl_algorithm {

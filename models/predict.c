@@ -260,13 +260,23 @@ static ty_status simulate(ty_predictor *predictor, const struct ty_plan *asked,
     cost_of(&cost, &answer->plan, result.time_s, result.busy_s, &answer->outlay);
     report_step(&predictor->setting, &result, answer);
     note_origins(&predictor->setting.profile, answer, &predictor->notes);
+    if (options->rung == TY_RUNG_FULL) {
+        predictor->fabric = *full_report(predictor->evaluator.full);
+        predictor->fabric.memory_bytes = (double)predictor->meter.held_bytes;
+        answer->fabric = &predictor->fabric;
+    }
     report_intervals(&predictor->setting, answer);
     if (!options->effects)
         return TY_OK;
+    /* Defaults are judged by one rank per stage: a scenario may fit no other plan. */
+    const bool full = options->rung == TY_RUNG_FULL;
+    struct ty_options even = *options;
+    even.rung = TY_RUNG_SIMULATE;
     const struct effects_base base = {.setting = &predictor->setting,
                                       .plan = asked,
-                                      .options = options,
-                                      .step_time_s = result.time_s};
+                                      .options = &even,
+                                      .step_time_s = full ? predictor->fabric.folded_step_time_s
+                                                          : result.time_s};
     return effects_fill(&base, &predictor->evaluator.allocator, &predictor->notes);
 }
 
@@ -318,6 +328,27 @@ static ty_status screen(ty_predictor *predictor, const struct ty_options *option
     return TY_OK;
 }
 
+/* What only every rank on every link can show. */
+static void note_fabric(const struct ty_cluster *cluster, struct notes *notes)
+{
+    const struct {
+        const char *field;
+        bool given;
+    } fields[] = {
+        {"network.rails", cluster->rails == TY_ON},
+        {"network.planes", cluster->planes > 1},
+        {"network.leaves_per_pod", cluster->leaves_per_pod > 0},
+        {"network.pod_oversubscription", cluster->pod_oversubscription > 1.0},
+        {"network.routing", cluster->routing > TY_ROUTING_ADAPTIVE},
+        {"network.queue_pairs", cluster->queue_pairs > 1},
+        {"pcie.gpus_per_switch", cluster->gpus_per_pcie_switch > 0},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (fields[i].given)
+            notes_add(notes, TY_NOTE_UNUSED, NULL, fields[i].field, "only rung full simulates it",
+                      "given");
+}
+
 ty_status ty_predictor_run(ty_predictor *predictor, const struct ty_plan *plan,
                            const struct ty_options *options, struct ty_prediction *out,
                            struct ty_error *error)
@@ -328,10 +359,6 @@ ty_status ty_predictor_run(ty_predictor *predictor, const struct ty_plan *plan,
         chosen.flops = TY_FLOPS_MEGATRON;
     if (chosen.rung == TY_RUNG_AUTO)
         chosen.rung = TY_RUNG_SIMULATE;
-    if (chosen.rung == TY_RUNG_FULL)
-        return error_set(error, TY_ERR_UNSUPPORTED, "rung",
-                         "full (every rank simulated) is not built yet; use simulate");
-
     predictor->meter.limit_bytes = chosen.max_bytes;
     predictor->meter.refused = false;
     predictor->notes = predictor->setting_notes;
@@ -341,6 +368,8 @@ ty_status ty_predictor_run(ty_predictor *predictor, const struct ty_plan *plan,
     clear_answer(&answer, &resolved);
     answer.flops = chosen.flops;
     answer.notes = predictor->notes.note;
+    if (chosen.rung < TY_RUNG_FULL)
+        note_fabric(&predictor->setting.cluster, &predictor->notes);
 
     struct ty_error why = {.code = TY_OK};
     bool go_on;

@@ -3,6 +3,7 @@
 #ifndef MODELS_PREDICT_H
 #define MODELS_PREDICT_H
 
+#include "models/full.h"
 #include "models/memory.h"
 #include "models/step.h"
 #include "sim/meter.h"
@@ -14,6 +15,7 @@ struct evaluator {
     struct ty_stage_memory *stages;
     size_t n_slots, n_stages; /* capacities */
     struct step *step;
+    struct full *full; /* made when the full rung is first asked for */
 };
 
 #define PREDICT_MAX_VIOLATIONS 32
@@ -27,7 +29,8 @@ struct ty_predictor {
     struct evaluator evaluator;
     struct ty_violation violation[PREDICT_MAX_VIOLATIONS];
     struct ty_group group[PREDICT_MAX_GROUPS];
-    struct arena explanation; /* arrays of the last ty_predictor_explain */
+    struct ty_fabric_report fabric; /* of the last full rung */
+    struct arena explanation;       /* arrays of the last ty_predictor_explain */
 };
 
 ty_status evaluator_init(struct evaluator *evaluator, const struct ty_allocator *allocator);

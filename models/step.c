@@ -38,6 +38,7 @@ void step_destroy(struct step *step)
     engine_destroy(step->engine);
     array_free(&source, step->placed, step->placed_capacity, sizeof *step->placed);
     array_free(&source, step->info, step->info_capacity, sizeof *step->info);
+    array_free(&source, step->sent, step->sent_capacity, sizeof *step->sent);
     arena_destroy(&step->arena);
     source.release(source.user, step, sizeof *step);
 }

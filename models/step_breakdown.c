@@ -16,7 +16,7 @@ static bool is_pass(const struct task_info *info)
 }
 
 /* Waiting for another stage's passes is the bubble. */
-static enum ty_part part_of(const void *user, uint32_t task)
+enum ty_part step_part(const struct step *step, uint32_t task)
 {
     static const enum ty_part parts[N_TASK_KINDS] = {
         [TASK_FORWARD] = TY_PART_BUBBLE,   [TASK_BACKWARD] = TY_PART_BUBBLE,
@@ -27,7 +27,12 @@ static enum ty_part part_of(const void *user, uint32_t task)
         [TASK_REPLICAS] = TY_PART_DP,      [TASK_COPIES] = TY_PART_DP,
         [TASK_TIED] = TY_PART_DP,          [TASK_NORM] = TY_PART_OPTIMIZER,
         [TASK_SYNC] = TY_PART_OPTIMIZER,   [TASK_OPTIMIZER] = TY_PART_OPTIMIZER};
-    return parts[((const struct step *)user)->info[task].kind];
+    return parts[step->info[task].kind];
+}
+
+static enum ty_part part_of(const void *user, uint32_t task)
+{
+    return step_part(user, task);
 }
 
 /* Traffic and issuing of a stage whose compute stream is busy hold nobody up: its rival is the
@@ -90,10 +95,9 @@ static uint32_t busiest_stage(const struct step *step)
     return busiest;
 }
 
-static void add_task(const struct step *step, uint32_t task, struct parts *parts)
+void step_add_task(const struct step *step, uint32_t task, double time_s, struct parts *parts)
 {
     const struct task_info *info = &step->info[task];
-    const double time_s = engine_end_s(step->engine, task) - engine_start_s(step->engine, task);
     if (!is_pass(info)) {
         parts_add(parts, part_of(step, task), time_s);
         return;
@@ -132,8 +136,8 @@ void step_breakdown(const struct step *step, struct step_result *out)
             continue;
         parts_add_wait(&parts, &view, engine_binding(engine, task), end_s,
                        engine_start_s(engine, task));
-        add_task(step, task, &parts);
         end_s = engine_end_s(engine, task);
+        step_add_task(step, task, end_s - engine_start_s(engine, task), &parts);
     }
     *out = (struct step_result){.time_s = engine_makespan_s(engine),
                                 .flop_hw_per_gpu = flop_hw(step),

@@ -36,6 +36,13 @@ struct flow {
     struct engine_task task;
 };
 
+/* What a flow sends; its task's tag is 1 + the number of this. */
+struct sent {
+    struct collective collective; /* in n_parts equal ones */
+    double n_parts;
+    uint32_t from, to; /* stages */
+};
+
 /* Data-parallel traffic of some parameters. */
 struct flows {
     struct flow gather[N_SHARES];   /* parameters */
@@ -166,6 +173,10 @@ struct step {
     struct traffic traffic;
     struct group_shape pp;   /* of the pipeline axis */
     bool link_used[N_LINKS]; /* by step-level traffic */
+    bool host_always;        /* issue tasks even where the host cannot bind */
+    struct sent *sent;       /* [n_sent]; grows with the flows */
+    size_t sent_capacity;
+    uint32_t n_sent;
 
     struct segment *segments;
     uint32_t n_segments;
@@ -214,6 +225,9 @@ void step_pair_shape(const struct step *step, uint32_t from, uint32_t to, struct
 /* The collective in n_parts equal ones, as a task that leaves stage `from` and enters `to`. */
 ty_status step_flow(struct step *step, uint32_t from, uint32_t to,
                     const struct collective *collective, double n_parts, struct flow *out);
+/* The task of a flow that takes its time alone; without stream, devices and route. */
+struct engine_task step_flow_task(const struct setting *setting, const struct sent *sent,
+                                  const struct collective_flow *flow);
 ty_status step_route(struct step *step, uint32_t from, uint32_t to,
                      const double bytes_per_work[N_LINKS], double cap_work_per_s, uint32_t *route);
 
@@ -221,6 +235,10 @@ ty_status step_route(struct step *step, uint32_t from, uint32_t to,
 ty_status step_build(struct step *step);
 
 /* step_breakdown.c: where the time went */
+struct parts;
+enum ty_part step_part(const struct step *step, uint32_t task); /* while others wait for it */
+/* Adds the time a task took to what its kernels and collectives are. */
+void step_add_task(const struct step *step, uint32_t task, double time_s, struct parts *parts);
 void step_breakdown(const struct step *step, struct step_result *out);
 
 #endif

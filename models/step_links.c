@@ -118,13 +118,28 @@ static void note_origin(struct step *step, const struct collective *part, double
     step->origins.time_s[TY_WORK_COLLECTIVES][origin] += n_parts * time_s;
 }
 
+struct engine_task step_flow_task(const struct setting *setting, const struct sent *sent,
+                                  const struct collective_flow *flow)
+{
+    const struct ty_profile *profile = &setting->profile;
+    const bool network = sent->collective.shape.link > LINK_SCALEUP;
+    const bool message = sent->collective.op == COLLECTIVE_SEND; /* else data-parallel */
+    const double slow_compute = network ? profile->slow_compute_nic : profile->slow_compute_scaleup;
+    return (struct engine_task){.class_ = ENGINE_COMM,
+                                .latency_s = sent->n_parts * flow->latency_s,
+                                .work = sent->n_parts * flow->work_bytes,
+                                .cap_work_per_s = flow->cap_bytes_per_s,
+                                .route = ENGINE_NONE,
+                                .device = {ENGINE_NONE, ENGINE_NONE},
+                                .slow_compute = message ? slow_compute : profile->dp_slow_compute,
+                                .slow_self = profile->slow_comm};
+}
+
 ty_status step_flow(struct step *step, uint32_t from, uint32_t to,
                     const struct collective *collective, double n_parts, struct flow *out)
 {
     const struct ty_profile *profile = &step->setting->profile;
-    const bool network = collective->shape.link > LINK_SCALEUP;
     const bool message = collective->op == COLLECTIVE_SEND; /* else data-parallel */
-    const double slow_compute = network ? profile->slow_compute_nic : profile->slow_compute_scaleup;
     struct collective part = *collective;
     struct collective_flow flow;
     part.payload_bytes /= n_parts;
@@ -134,16 +149,16 @@ ty_status step_flow(struct step *step, uint32_t from, uint32_t to,
     *out = (struct flow){.used = flow.work_bytes > 0.0};
     if (!out->used)
         return TY_OK;
+    if (!array_grow(&step->allocator, (void **)&step->sent, &step->sent_capacity,
+                    (size_t)step->n_sent + 1, sizeof *step->sent))
+        return TY_ERR_NOMEM;
+    step->sent[step->n_sent++] = (struct sent){part, n_parts, from, to};
+    out->task = step_flow_task(step->setting, &step->sent[step->n_sent - 1], &flow);
+    out->task.tag = step->n_sent;
+    out->task.device[0] = step->stages[from].device;
+    out->task.device[1] = from == to ? ENGINE_NONE : step->stages[to].device;
     for (uint32_t link = 0; link < N_LINKS; link++)
         step->link_used[link] |= flow.bytes_per_work[link] > 0.0;
-    out->task = (struct engine_task){
-        .class_ = ENGINE_COMM,
-        .latency_s = n_parts * flow.latency_s,
-        .work = n_parts * flow.work_bytes,
-        .cap_work_per_s = flow.cap_bytes_per_s,
-        .device = {step->stages[from].device, from == to ? ENGINE_NONE : step->stages[to].device},
-        .slow_compute = message ? slow_compute : profile->dp_slow_compute,
-        .slow_self = profile->slow_comm};
     return step_route(step, from, to, flow.bytes_per_work, flow.cap_bytes_per_s, &out->task.route);
 }
 
@@ -195,6 +210,7 @@ ty_status step_add_stages(struct step *step)
         return TY_ERR_NOMEM;
     for (uint32_t link = 0; link < N_LINKS; link++)
         step->link_used[link] = false;
+    step->n_sent = 0;
     grid_shape(step->setting, step->plan, AXIS_PP, &step->pp);
     ty_status status = engine_add_stream(step->engine, &step->sync_stream);
     for (uint32_t at = 0; status == TY_OK && at < step->n_stages; at++) {

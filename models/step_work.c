@@ -368,7 +368,7 @@ static void cut_kind(struct step *step, uint32_t place, enum pass_kind kind)
     cut->whole = step->n_segments;
     cut_pass(step, place, kind, HUGE_VAL);
     const struct segment *whole = &step->segments[cut->whole];
-    if (whole->host_s > whole->time_s * (1.0 - 1e-12))
+    if (step->host_always || whole->host_s > whole->time_s * (1.0 - 1e-12))
         step->stages[place % step->n_stages].host_binds = true;
     cut->joined = cut->whole;
     if (step->pipeline.joins && (kind == PASS_FORWARD || kind == PASS_BACKWARD))

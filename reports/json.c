@@ -201,6 +201,44 @@ static void write_cost(struct json_writer *json, const struct ty_outlay *outlay)
     json_close(json);
 }
 
+/* What the full rung found. */
+static void write_fabric(struct json_writer *json, const struct ty_fabric_report *fabric)
+{
+    if (!fabric)
+        return;
+    json_object(json, "fabric");
+    json_bool(json, "folded", fabric->folded);
+    json_text(json, "why", fabric->why);
+    json_number(json, "folded_step_time_s", fabric->folded_step_time_s);
+    json_count(json, "ranks", fabric->n_ranks);
+    json_count(json, "links", fabric->n_links);
+    json_count(json, "tasks", fabric->n_tasks);
+    json_count(json, "slowest_rank", fabric->slowest_rank);
+    json_array(json, "job_step_time_s");
+    for (uint32_t i = 0; i < fabric->n_jobs; i++)
+        json_number(json, NULL, fabric->job_step_s[i]);
+    json_close(json);
+    json_array(json, "n_micro");
+    for (uint32_t i = 0; i < fabric->n_replicas; i++)
+        json_count(json, NULL, fabric->n_micro[i]);
+    json_close(json);
+    json_array(json, "traffic");
+    for (uint32_t i = 0; i < fabric->n_traffic; i++)
+        for (enum ty_fabric_level level = TY_LEVEL_DOMAIN; level < TY_N_LEVELS; level++) {
+            const struct ty_group_traffic *row = &fabric->traffic[i];
+            if (!(row->bytes[level] > 0.0))
+                continue;
+            json_object(json, NULL);
+            json_text(json, "group", row->name);
+            json_text(json, "level", ty_level_name(level));
+            json_count(json, "groups", row->n_groups[level]);
+            json_number(json, "bytes", row->bytes[level]);
+            json_close(json);
+        }
+    json_close(json);
+    json_close(json);
+}
+
 void json_prediction(struct json_writer *json, const struct ty_prediction *p,
                      const struct ty_profile *profile)
 {
@@ -215,6 +253,7 @@ void json_prediction(struct json_writer *json, const struct ty_prediction *p,
     write_cost(json, &p->outlay);
     write_memory(json, p);
     write_groups(json, p);
+    write_fabric(json, p->fabric);
     json_text(json, "profile", profile->name);
     json_text(json, "stack", profile->stack);
     json_plan(json, "resolved_plan", &p->plan);

@@ -21,6 +21,7 @@ static void free_arrays(struct engine *engine)
     FREE(free);
     FREE(stale);
     FREE(ready);
+    FREE(rounds);
 #undef FREE
 }
 
@@ -41,6 +42,7 @@ static bool valid(const struct engine *engine, const struct engine_task *task)
            amount(task->latency_s) && amount(task->work) && amount(task->weight) &&
            task->cap_work_per_s > 0 && (!has_route || task->route < engine->n_routes) &&
            (has_route || isfinite(task->cap_work_per_s) || task->work == 0) &&
+           (task->n_rounds <= 1 || task->latency_s + task->work > 0) &&
            valid_device(engine, task->device[0]) && valid_device(engine, task->device[1]) &&
            task->slow_compute >= 0 && task->slow_compute < 1 && task->slow_self >= 0 &&
            task->slow_self < 1;
@@ -78,6 +80,7 @@ void engine_reset(struct engine *engine)
     engine->n_forms = 0;
     engine->n_nodes = engine->n_edges = engine->n_streams = engine->n_devices = 0;
     engine->n_routes = 0;
+    engine->has_rounds = false;
     engine->n_done = 0;
     engine->n_events = 0;
     engine->makespan_s = 0;
@@ -130,6 +133,8 @@ ty_status engine_add_form(struct engine *engine, const struct engine_task *task,
                                       (task->slow_compute > 0 || task->slow_self > 0)};
     if (fresh->task.weight == 0)
         fresh->task.weight = 1;
+    if (task->n_rounds > 1)
+        engine->has_rounds = true;
     if (fresh->task.device[0] == fresh->task.device[1])
         fresh->task.device[1] = ENGINE_NONE;
     return TY_OK;
@@ -185,6 +190,18 @@ ty_status engine_add_edge(struct engine *engine, uint32_t before, uint32_t after
     node->after = after;
     engine->nodes[after].n_before++;
     return TY_OK;
+}
+
+ty_status engine_reserve(struct engine *engine, uint64_t n_tasks, uint64_t n_edges,
+                         uint64_t n_streams)
+{
+    if (n_tasks >= ENGINE_NONE || n_edges >= ENGINE_NONE || n_streams >= ENGINE_NONE)
+        return TY_ERR_LIMIT;
+    return ENGINE_GROW(engine, nodes, (size_t)n_tasks) &&
+                   ENGINE_GROW(engine, edges, (size_t)n_edges) &&
+                   ENGINE_GROW(engine, streams, (size_t)n_streams)
+               ? TY_OK
+               : TY_ERR_NOMEM;
 }
 
 void engine_set_release_s(struct engine *engine, uint32_t task, double time_s)
@@ -246,4 +263,14 @@ void engine_edges(const struct engine *engine, engine_edge_fn *fn, void *user)
         for (uint32_t i = node->first_edge; i != ENGINE_NONE; i = engine->edges[i].next)
             fn(user, id, engine->edges[i].after);
     }
+}
+
+uint32_t engine_form_of(const struct engine *engine, uint32_t task)
+{
+    return engine->nodes[task].form;
+}
+
+uint32_t engine_stream_previous(const struct engine *engine, uint32_t task)
+{
+    return engine->nodes[task].stream_previous;
 }

@@ -8,6 +8,9 @@
  *   task     an amount of work. It waits `latency_s`, then drains `work` at a rate that is
  *            piecewise constant: rate = min(cap * slowdowns, max-min share of its route).
  *            work = 0 ends right after the latency.
+ *   rounds   a task may do the same n_rounds times; each round but the first also waits until
+ *            `peer`, another such task, has done as many. A ring of n ranks is n tasks of 2(n-1)
+ *            rounds, each the peer of the next.
  *   slowdown while a task with `slow_compute` = a is draining, COMPUTE tasks on its devices run at
  *            (1 - a) of their rate (several: the product); while any COMPUTE task runs on one of
  *            its devices, a COMM task's cap is (1 - slow_self) of it. Rates change at every start
@@ -27,14 +30,16 @@ enum engine_class { ENGINE_COMPUTE, ENGINE_COMM, ENGINE_HOST };
 
 struct engine_task {
     uint32_t stream;
-    uint32_t tag;                   /* the caller's; not looked at */
-    enum engine_class class_;       /* host tasks neither slow nor are slowed */
-    double latency_s;               /* >= 0 */
-    double work;                    /* >= 0; compute and host: seconds at full speed */
-    double cap_work_per_s;          /* > 0; 1.0 for seconds; INFINITY: only links limit */
-    double weight;                  /* of the max-min share; 0 = 1 */
-    uint32_t route;                 /* of engine_add_route, or ENGINE_NONE */
-    uint32_t device[2];             /* devices it keeps busy or slows; ENGINE_NONE = unused */
+    uint32_t tag;             /* the caller's; not looked at */
+    enum engine_class class_; /* host tasks neither slow nor are slowed */
+    uint32_t n_rounds;        /* 0 = 1; more: latency_s and work are of one round, not both 0 */
+    double latency_s;         /* >= 0 */
+    double work;              /* >= 0; compute and host: seconds at full speed */
+    double cap_work_per_s;    /* > 0; 1.0 for seconds; INFINITY: only links limit */
+    double weight;            /* of the max-min share; 0 = 1 */
+    uint32_t route;           /* of engine_add_route, or ENGINE_NONE */
+    uint32_t device[2];       /* devices it keeps busy or slows; ENGINE_NONE = unused */
+    uint32_t peer;            /* of a task with rounds; any id; ENGINE_NONE: none */
     double slow_compute, slow_self; /* 0 <= a < 1; COMM only */
 };
 
@@ -66,6 +71,10 @@ ty_status engine_add_edge(struct engine *engine, uint32_t before, uint32_t after
 /* A task may also be released by time (arrivals): not before t. Default 0. */
 void engine_set_release_s(struct engine *engine, uint32_t task, double time_s);
 
+/* Room for so many tasks, edges and streams in all: building then copies no array. */
+ty_status engine_reserve(struct engine *engine, uint64_t n_tasks, uint64_t n_edges,
+                         uint64_t n_streams);
+
 /* Runs to the end. returns TY_OK; TY_ERR_LIMIT (what finished so far can be read); TY_ERR_INPUT
  * when tasks remain that wait for each other (a cycle: error names one); TY_ERR_NOMEM. */
 ty_status engine_run(struct engine *engine, const struct engine_limits *limits,
@@ -89,5 +98,8 @@ const struct engine_task *engine_task_of(const struct engine *engine, uint32_t t
  * them. */
 typedef void engine_edge_fn(void *user, uint32_t before, uint32_t after);
 void engine_edges(const struct engine *engine, engine_edge_fn *fn, void *user);
+uint32_t engine_form_of(const struct engine *engine, uint32_t task); /* 0, 1, ... */
+/* The task before on the stream, or ENGINE_NONE. */
+uint32_t engine_stream_previous(const struct engine *engine, uint32_t task);
 
 #endif

@@ -46,6 +46,13 @@ struct activity {
     bool stale; /* is in the list of activities whose slowdown may have changed */
 };
 
+/* How far a task with rounds is. */
+struct round {
+    uint32_t done;
+    uint32_t follower; /* the task whose peer it is, or ENGINE_NONE */
+    bool waits;        /* for its peer */
+};
+
 enum side { SIDE_COMPUTE, SIDE_COMM, N_SIDES };
 
 struct device {
@@ -68,9 +75,11 @@ struct engine {
     ENGINE_ARRAY(uint32_t, streams); /* last task of each */
     ENGINE_ARRAY(struct device, devices);
     ENGINE_ARRAY(struct activity, activities);
-    ENGINE_ARRAY(uint32_t, free);  /* activities */
-    ENGINE_ARRAY(uint32_t, stale); /* activities */
-    ENGINE_ARRAY(uint32_t, ready); /* tasks that wait for nothing more, this instant */
+    ENGINE_ARRAY(uint32_t, free);       /* activities */
+    ENGINE_ARRAY(uint32_t, stale);      /* activities */
+    ENGINE_ARRAY(uint32_t, ready);      /* tasks that wait for nothing more, this instant */
+    ENGINE_ARRAY(struct round, rounds); /* [n_nodes] where any task has rounds */
+    bool has_rounds;
     uint32_t n_routes;
     bool network_changed; /* flows came, went or got another cap since the last solve */
     double now_s, makespan_s;

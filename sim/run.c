@@ -178,16 +178,18 @@ static void fetch_successors(const struct engine *engine, const struct node *nod
 #endif
 }
 
-/* The task leaves its stream's queue. */
-static bool begin(struct engine *engine, uint32_t id)
+static const struct engine_task *task_of(const struct engine *engine, uint32_t id)
 {
-    struct node *node = &engine->nodes[id];
-    const struct engine_task *task = &engine->forms[node->form].task;
-    fetch_successors(engine, node);
+    return &engine->forms[engine->nodes[id].form].task;
+}
+
+/* The task, or its next round, begins. */
+static bool begin_round(struct engine *engine, uint32_t id)
+{
+    const struct engine_task *task = task_of(engine, id);
     bool undisturbed =
         task->work == 0 || (task->route == ENGINE_NONE && !contention_possible(engine, task));
     double wait_s = task->latency_s;
-    node->start_s = engine->now_s;
     if (undisturbed && task->work > 0)
         wait_s += task->work / task->cap_work_per_s;
     if (undisturbed && wait_s == 0) {
@@ -202,6 +204,44 @@ static bool begin(struct engine *engine, uint32_t id)
                               engine->now_s + wait_s);
     drain(engine, activity);
     return true;
+}
+
+/* The task leaves its stream's queue. */
+static bool begin(struct engine *engine, uint32_t id)
+{
+    struct node *node = &engine->nodes[id];
+    fetch_successors(engine, node);
+    node->start_s = engine->now_s;
+    return begin_round(engine, id);
+}
+
+/* May the task begin the round after those it has done? */
+static bool peer_is_ready(const struct engine *engine, uint32_t id)
+{
+    const uint32_t peer = task_of(engine, id)->peer;
+    return peer == ENGINE_NONE || engine->rounds[peer].done >= engine->rounds[id].done;
+}
+
+/* A round has ended: the last ends the task; else the next begins now or when the peer is ready,
+ * and so does one of the follower that waited for this. */
+static bool finish_round(struct engine *engine, uint32_t id)
+{
+    struct round *round = engine->has_rounds ? &engine->rounds[id] : NULL;
+    if (!round || task_of(engine, id)->n_rounds <= 1) {
+        finish(engine, id);
+        return true;
+    }
+    round->done++;
+    if (round->done == task_of(engine, id)->n_rounds)
+        finish(engine, id);
+    else if (peer_is_ready(engine, id) ? !begin_round(engine, id) : !(round->waits = true))
+        return false;
+    const uint32_t follower = round->follower;
+    if (follower == ENGINE_NONE || !engine->rounds[follower].waits ||
+        !peer_is_ready(engine, follower))
+        return true;
+    engine->rounds[follower].waits = false;
+    return begin_round(engine, follower);
 }
 
 static bool start_ready(struct engine *engine)
@@ -236,8 +276,7 @@ static bool advance(struct engine *engine, uint32_t id)
     activity_free(engine, id);
     if (held)
         return begin(engine, task);
-    finish(engine, task);
-    return true;
+    return finish_round(engine, task);
 }
 
 /* ---- the run ------------------------------------------------------------------------------- */
@@ -299,6 +338,28 @@ static void prepare(struct engine *engine)
     }
 }
 
+/* Rounds of every task, and who follows whom. returns TY_OK, TY_ERR_RANGE (a peer without as many
+ * rounds), TY_ERR_NOMEM. */
+static ty_status prepare_rounds(struct engine *engine)
+{
+    if (!engine->has_rounds)
+        return TY_OK;
+    if (!ENGINE_GROW(engine, rounds, engine->n_nodes))
+        return TY_ERR_NOMEM;
+    for (uint32_t id = 0; id < engine->n_nodes; id++)
+        engine->rounds[id] = (struct round){.follower = ENGINE_NONE};
+    for (uint32_t id = 0; id < engine->n_nodes; id++) {
+        const struct engine_task *task = task_of(engine, id);
+        if (task->n_rounds <= 1 || task->peer == ENGINE_NONE)
+            continue;
+        if (task->peer >= engine->n_nodes || engine->rounds[task->peer].follower != ENGINE_NONE ||
+            task_of(engine, task->peer)->n_rounds < task->n_rounds)
+            return TY_ERR_RANGE;
+        engine->rounds[task->peer].follower = id;
+    }
+    return TY_OK;
+}
+
 /* before[task] = a predecessor that has not finished, for every task that has one. */
 static void unfinished_before(const struct engine *engine, uint32_t *before)
 {
@@ -321,6 +382,10 @@ static void unfinished_before(const struct engine *engine, uint32_t *before)
 static ty_status report_cycle(struct engine *engine, struct ty_error *error)
 {
     uint32_t *before = engine->ready, task = 0;
+    for (uint32_t id = 0; engine->has_rounds && id < engine->n_nodes; id++)
+        if (engine->rounds[id].waits)
+            return error_set(error, TY_ERR_INPUT, "task graph",
+                             "task %u waits for a round of task %u", id, task_of(engine, id)->peer);
     unfinished_before(engine, before);
     while (!isnan(engine->nodes[task].end_s))
         task++;
@@ -379,7 +444,9 @@ ty_status engine_run(struct engine *engine, const struct engine_limits *limits,
 {
     const struct engine_limits none = {0};
     ty_status status = TY_ERR_NOMEM;
-    if (ENGINE_GROW(engine, ready, engine->n_nodes)) {
+    if (ENGINE_GROW(engine, ready, engine->n_nodes))
+        status = prepare_rounds(engine);
+    if (status == TY_OK) {
         prepare(engine);
         status = run(engine, limits ? limits : &none);
     }

@@ -55,7 +55,8 @@ refused('command of a later version', 2, qr/split is not built yet/, 'split');
 refused('misspelt option', 2, qr/--gups; did you mean --gpus/, 'predict', '--gups', 8);
 refused('option of a later version', 2, qr/--framework is not built yet/,
     'predict', '--framework', 'megatron');
-refused('rung of a later version', 2, qr/full.*not built yet/, 'predict', @plan, '--rung', 'full');
+refused('a rung of another command', 2, qr/full.*predict/, 'sweep', @plan, '--rung', 'full');
+refused('a scenario without its rung', 2, qr/--rung full/, 'predict', @plan, '--scenario', 'x');
 refused('schedule that nobody has', 2, qr/--schedule spiral.*gpipe, 1f1b/s,
     'predict', @plan, '--schedule', 'spiral');
 refused('size that follows from others', 2, qr/--dp is no input: it is gpus/,

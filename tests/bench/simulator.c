@@ -1,45 +1,26 @@
 /* SPDX-License-Identifier: MIT
- * Speed of the simulator core: name, value, unit, separated by tabs. One thread, about 20 s.
+ * Speed of the simulator: name, value, unit, separated by tabs. One thread, about 10 s.
  *
  *   engine.hold_N   hold model (pop the first of N events, put it back an exponential time later)
  *                   on sim/queue, as a ratio to a bare 4-ary heap of doubles in the same run
  *   engine.tasks    compute tasks without links, 64 streams, an edge to every second one
  *   fluid.S1        1 GiB ring all-reduce, 512 ranks, star of 50e9 B/s links, flow by flow
+ *   fluid.S4        the ring with 4096 ranks as one weighted flow; flow by flow: BENCH=full
+ *   fluid.S5        512 ranks, 54 all-reduces of 64 MiB one after the other, every rank a flow
  *   fluid.S2, S3    fat tree, 8 hosts a leaf, 8 spines, 25 GB/s links, D-mod-k routes, random
  *                   pairs, 1-500 MB: 512 hosts, 10,000 flows in 0.2 s; 1024 hosts, 8,000 at once
+ *   step.llama405b_16384   one step, one rank per stage; the records of layers are cached
+ *   step.S6         9216 GPUs, MoE of 96 layers, TP 4, PP 12, VPP 8, EP 8: bound and simulation
  * Graphs are built in an engine that was used before: building counts, first allocation does not.
  */
 #include "sim/engine.h"
 #include "sim/queue.h"
 #include "sim/random.h"
+#include "tests/bench/bench.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 enum { N_GAPS = 4096, N_HOLDS = 200000, N_HOLD_ROUNDS = 30, N_ROUNDS = 5, MAX_HELD = 8192 };
-
-static double wall_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static void check(ty_status status)
-{
-    if (status == TY_OK)
-        return;
-    fprintf(stderr, "simulator: %s\n", ty_status_text(status));
-    exit(1);
-}
-
-static void print(const char *name, double value, const char *unit)
-{
-    printf("%s\t%.4g\t%s\n", name, value, unit);
-    fflush(stdout);
-}
 
 /* ---- hold model ---------------------------------------------------------------------------- */
 
@@ -232,6 +213,106 @@ static void build_s3(struct engine *engine)
     build_fat_tree(engine, 1024, 8000, 0);
 }
 
+static void build_s4(struct engine *engine)
+{
+    enum { N_RANKS = 4096 };
+    const double steps = 2.0 * (N_RANKS - 1);
+    const struct fluid_use uses[2] = {{0, 1}, {1, 1}};
+    uint32_t id;
+    check(engine_add_link(engine, 50e9, true, &id));
+    check(engine_add_link(engine, 50e9, true, &id));
+    check(engine_add_route(engine, uses, 2, &id));
+    check(engine_add_stream(engine, &id));
+    struct engine_task task = flow(0, 0, steps / N_RANKS * 1073741824.0);
+    task.latency_s = steps * 500e-9;
+    check(engine_add_task(engine, &task, &id));
+}
+
+/* Every all-reduce is one weighted flow of each rank, and starts when all ranks are done with the
+ * one before. */
+static void build_s5(struct engine *engine)
+{
+    enum { N_RANKS = 512, N_COLLECTIVES = 54 };
+    const double steps = 2.0 * (N_RANKS - 1);
+    uint32_t id, join = ENGINE_NONE, stream;
+    for (uint32_t i = 0; i < N_RANKS; i++) {
+        const struct fluid_use uses[2] = {{2 * i, 1}, {2 * i + 1, 1}};
+        check(engine_add_link(engine, 50e9, true, &id));
+        check(engine_add_link(engine, 50e9, true, &id));
+        check(engine_add_route(engine, uses, 2, &id));
+        check(engine_add_stream(engine, &id));
+    }
+    check(engine_add_stream(engine, &stream));
+    for (uint32_t c = 0; c < N_COLLECTIVES; c++) {
+        uint32_t first = engine_n_tasks(engine);
+        for (uint32_t i = 0; i < N_RANKS; i++) {
+            struct engine_task task = flow(i, i, steps / N_RANKS * 67108864.0);
+            task.latency_s = steps * 500e-9;
+            check(engine_add_task(engine, &task, &id));
+            if (join != ENGINE_NONE)
+                check(engine_add_edge(engine, join, id));
+        }
+        const struct engine_task end = {.stream = stream,
+                                        .class_ = ENGINE_HOST,
+                                        .cap_work_per_s = 1,
+                                        .route = ENGINE_NONE,
+                                        .device = {ENGINE_NONE, ENGINE_NONE}};
+        check(engine_add_task(engine, &end, &join));
+        for (uint32_t i = 0; i < N_RANKS; i++)
+            check(engine_add_edge(engine, first + i, join));
+    }
+}
+
+/* ---- steps --------------------------------------------------------------------------------- */
+
+static void open_s6(struct step_case *c)
+{
+    case_open(c);
+    ty_init(TY_KIND_PROFILE, &c->profile);
+    fixture_llama(&c->model, 6144, 96, 48, 8, 128, 0, 128256);
+    struct ty_layer_kind *kind = &c->model.kinds[0];
+    kind->mlp = TY_MLP_MOE;
+    kind->n_experts = 16;
+    kind->top_k = 2;
+    kind->expert_ffn = 10752;
+    c->asked.n_gpus = 9216;
+    c->asked.tp = 4;
+    c->asked.pp = 12;
+    c->asked.vpp = 8;
+    c->asked.ep = 8;
+    c->asked.gbs = 192 * 24;
+    c->asked.overlap = 0;
+    if (!case_ready(c))
+        exit(1);
+}
+
+static void bench_steps(void)
+{
+    enum { N_RUNS = 20 };
+    struct step_case *c = malloc(sizeof *c);
+    struct step *step;
+    struct step_result result;
+    double bound_s, start_s = 0;
+    if (!c)
+        exit(1);
+    check(step_create(NULL, &step));
+    open_405b(c, 16384, 16);
+    for (int i = -1; i < N_RUNS; i++) {
+        start_s = i == 0 ? wall_s() : start_s;
+        check(step_simulate(step, &c->setting, &c->plan, c->slots, NULL, &result, NULL));
+    }
+    print("step.llama405b_16384.folded_s", (wall_s() - start_s) / N_RUNS, "s");
+    open_s6(c);
+    start_s = wall_s();
+    check(step_bound(step, &c->setting, &c->plan, c->slots, &bound_s));
+    print("step.S6.bound_s", wall_s() - start_s, "s");
+    start_s = wall_s();
+    check(step_simulate(step, &c->setting, &c->plan, c->slots, NULL, &result, NULL));
+    print("step.S6.simulated_s", wall_s() - start_s, "s");
+    step_destroy(step);
+    free(c);
+}
+
 int main(void)
 {
     struct engine *engine;
@@ -243,6 +324,9 @@ int main(void)
     print("fluid.S1.flows_per_s", engine_n_tasks(engine) / s1_s, "1/s");
     print("fluid.S2.wall_s", graph_s(engine, build_s2, 1), "s");
     print("fluid.S3.wall_s", graph_s(engine, build_s3, 1), "s");
+    print("fluid.S4.folded_s", graph_s(engine, build_s4, 1), "s");
+    print("fluid.S5.wall_s", graph_s(engine, build_s5, 1), "s");
+    bench_steps();
     engine_destroy(engine);
     return 0;
 }

@@ -2,43 +2,12 @@
  * Speed of one step: name, value, unit, separated by tabs. One thread, a few seconds. The plan is
  * simulated before: records are cached, memory is held.
  *
- *   step.405B    llama3-405B, 16,384 H100: TP 8, PP 16, VPP 8, gbs 2048, seq 8192 (m = 16)
- *   step.m128    the same with 128 micro-batches
+ *   step.m128    llama3-405B, 16,384 H100: TP 8, PP 16, VPP 8, 128 micro-batches; with 16 of them:
+ *                step.llama405b_16384 of BENCH=simulator
  *   step.zero3   llama3-70B, 256 H100, FSDP, PP 4, 16 micro-batches, resharded
- *   bound.405B   lower bound of the first
+ *   bound.405B   lower bound with 16 micro-batches
  */
-#include "tests/step_fixture.h"
-
-#include <time.h>
-
-static double wall_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static void open_405b(struct step_case *c, uint32_t gbs)
-{
-    case_open(c);
-    ty_init(TY_KIND_PROFILE, &c->profile);
-    fixture_llama3_405b(&c->model);
-    c->asked.tp = 8;
-    c->asked.pp = 16;
-    c->asked.n_gpus = 16384;
-    c->asked.gbs = gbs;
-    c->asked.seq = 8192;
-    c->asked.overlap = 0;
-    if (!case_ready(c))
-        exit(1);
-    c->plan.vpp = 8; /* embedding, 126 layers and head: 128 slots of one each */
-    c->plan.schedule = TY_SCHEDULE_INTERLEAVED;
-    for (uint32_t slot = 0; slot < 128; slot++)
-        c->slots[slot] = (struct slot){.first_layer = slot ? slot - 1 : 0,
-                                       .n_layers = slot > 0 && slot < 127,
-                                       .embedding = slot == 0,
-                                       .head = slot == 127};
-}
+#include "tests/bench/bench.h"
 
 static void open_zero3(struct step_case *c)
 {
@@ -82,10 +51,9 @@ int main(void)
     struct step_case *c = malloc(sizeof *c);
     if (!c || step_create(NULL, &step) != TY_OK)
         return 1;
-    open_405b(c, 2048);
-    measure("step.405B", c, step, false);
+    open_405b(c, 16384, 16);
     measure("bound.405B", c, step, true);
-    open_405b(c, 128 * 128);
+    open_405b(c, 16384, 128);
     measure("step.m128", c, step, false);
     open_zero3(c);
     measure("step.zero3", c, step, false);
