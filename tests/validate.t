@@ -109,6 +109,36 @@ ok(exists $all->{rows}[0]{$_}, "rows: $_") for qw(id measured predicted lo hi in
 ok(exists $all->{ranking}[0]{$_}, "ranking: $_") for qw(group n spearman kendall regret);
 ok(exists $all->{$_}{nominal} && exists $all->{$_}{coverage}, $_) for qw(intervals intervals_90);
 
+# ---- memory ------------------------------------------------------------------------------------
+# The bar of the published peaks, and of runs whose recompute is printed.
+cmp_ok($all->{memory}{median_ape}, '<=', 0.03, 'peak memory: median error of 3 % at most');
+cmp_ok($all->{memory}{p90_ape}, '<=', 0.10, 'P90 of 10 % at most');
+cmp_ok($all->{verdicts}{ran}{no}, '<=', 5, 'five runs that ran are called too large');
+my $verdicts = 0;
+$verdicts += $_ for map { values %$_ } values %{$all->{verdicts}};
+is($verdicts, $all->{predicted}, 'every prediction has a verdict');
+
+# GPT-NeoX-20B, fp16, ZeRO-1, checkpointed (EleutherAI/gpt-neox issues 616 and 707).
+open my $neox, '>', "$dir/neox.csv" or die;
+print $neox "id,source,year,gpu,gpu_mem_gb,gpus,framework,task,model,layers,hidden,heads,ffn_hidden,",
+    "vocab,seq_len,gated_mlp,gbs,mbs,tp,pp,dp_sharding,recompute,precision,attn_kernel,metric_value,",
+    "step_time_s\n";
+for (['a', 'A100', 40, 24, 4, 6, 'ran'], ['b', 'A100', 80, 8, 2, 4, 'ran'],
+    ['c', 'A100', 80, 2, 2, 1, 'OOM'], ['d', 'A100', 80, 4, 2, 2, 'OOM'],
+    ['e', 'V100', 32, 4, 1, 4, 'OOM']) {
+    my ($id, $gpu, $size, $gpus, $tp, $pp, $outcome) = @$_;
+    my $gbs = 32 * $gpus / ($tp * $pp);
+    print $neox "neox-$id,gpt-neox,2022,$gpu,$size,$gpus,Megatron-DeepSpeed,pretrain,NeoX,44,6144,64,",
+        "24576,50432,2048,0,$gbs,1,$tp,$pp,zero1,full,fp16,unfused,$outcome,",
+        $outcome eq 'ran' ? 10 : '', "\n";
+}
+close $neox;
+my $told_neox = validation("$dir/neox.csv");
+is_deeply($told_neox->{verdicts}{out_of_memory}, {fits => 0, tight => 0, no => 3},
+    'published OOMs are called too large');
+is($told_neox->{verdicts}{ran}{no}, 0, 'published fits are not');
+like(`$trainyard validate --runs $dir/neox.csv`, qr/out of memory +0 +0 +3/, 'as text');
+
 # ---- blind -------------------------------------------------------------------------------------
 my @measured = qw(metric_name metric_value metric_unit metric_formula step_time_s
     tokens_per_s_per_gpu samples_per_s model_tflops_per_gpu hw_tflops_per_gpu mfu_pct hfu_pct
