@@ -65,6 +65,8 @@ struct problem {
     struct records_fit *fit;
     struct fit_param param[N_CONSTANTS];
     bool held[N_CONSTANTS]; /* too few rows: stays at its prior */
+    double preset[N_CONSTANTS];
+    bool refuted[N_CONSTANTS]; /* its preset cannot be: one row is enough */
     struct fit_params params;
     struct fit_linear linear;
     double *weight; /* [n rows] */
@@ -191,7 +193,7 @@ static void hold_uninformed(struct problem *problem)
     memset(problem->held, 0, sizeof problem->held);
     linearise(problem);
     for (uint32_t j = 0; j < N_CONSTANTS; j++) {
-        problem->held[j] = n_depending(problem, j) < FEW;
+        problem->held[j] = n_depending(problem, j) < (problem->refuted[j] ? 1 : FEW);
         problem->z[j] = problem->held[j] ? 0.0 : problem->z[j];
         for (uint32_t i = 0; problem->held[j] && i < problem->fit->n_rows; i++)
             problem->linear.dr[(size_t)i * N_CONSTANTS + j] = 0.0;
@@ -295,7 +297,7 @@ static void report(struct problem *problem, double *scratch)
         struct ty_constant *constant = &out->constants[out->n_constants++];
         *constant = (struct ty_constant){.field = param->field,
                                          .value = fit_value(param, problem->z[j]),
-                                         .prior = param->prior,
+                                         .prior = problem->preset[j],
                                          .min = param->min,
                                          .max = param->max,
                                          .informed = problem->share[j],
@@ -303,6 +305,10 @@ static void report(struct problem *problem, double *scratch)
                                          .p90_error = (double)NAN};
         fill_errors(problem, j, scratch, constant);
         constant->state = state_of(problem, j, constant);
+        if (constant->state >= TY_CONSTANT_TOO_FEW && problem->refuted[j]) {
+            constant->state = TY_CONSTANT_SHORTEST;
+            constant->value = param->prior;
+        }
         if (constant->state >= TY_CONSTANT_TOO_FEW) {
             constant->value = constant->prior = preset_of(problem, j);
             constant->informed = 0.0;
@@ -395,8 +401,25 @@ static void init_params(struct problem *problem)
         param->min = constant->min * (constant->relative ? param->prior : 1.0);
         param->max = constant->max * (constant->relative ? param->prior : 1.0);
         param->prior = fmin(fmax(param->prior, param->min), param->max);
-        *value = param->prior;
+        *value = problem->preset[j] = param->prior;
     }
+}
+
+/* The shortest time of a kernel is not above the shortest that was measured: another kind of
+ * machine than the presets know would otherwise lose its small kernels as outliers. */
+static void lower_floor(struct problem *problem)
+{
+    double shortest_s = HUGE_VAL;
+    uint32_t floor_at = 0;
+    for (uint32_t i = 0; i < problem->fit->n_rows; i++)
+        if (problem->fit->rows[i].of <= ROW_MEMORY)
+            shortest_s = fmin(shortest_s, problem->fit->rows[i].time_s);
+    while (strcmp(constants[floor_at].path, "device.kernel_floor") != 0)
+        floor_at++;
+    struct fit_param *param = &problem->param[floor_at];
+    problem->refuted[floor_at] = shortest_s < param->prior;
+    if (problem->refuted[floor_at])
+        param->prior = fmax(shortest_s, param->min);
 }
 
 static ty_status run(struct problem *problem, double *scratch)
@@ -436,6 +459,7 @@ ty_status fit_constants(struct records_fit *fit)
         for (uint32_t i = 0; i < fit->n_rows; i++)
             problem->weight[i] = 1.0;
         init_params(problem);
+        lower_floor(problem);
         status = run(problem, scratch);
         fit_linear_free(&problem->linear);
     }

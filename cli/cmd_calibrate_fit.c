@@ -20,8 +20,9 @@ static void print_constants(const struct ty_calibration *fit)
                ty_quantity_text(c->value, c->field->unit, value, sizeof value),
                ty_quantity_text(c->prior, c->field->unit, prior, sizeof prior), c->n_records,
                100.0 * c->informed);
-        printf(" %6.1f %% %6.1f %%%s%s\n", 100.0 * c->median_error, 100.0 * c->p90_error,
-               c->state == TY_CONSTANT_FITTED ? "" : "  ",
+        if (c->n_records)
+            printf(" %6.1f %% %6.1f %%", 100.0 * c->median_error, 100.0 * c->p90_error);
+        printf("%s%s\n", c->state == TY_CONSTANT_FITTED ? "" : "  ",
                c->state == TY_CONSTANT_FITTED ? "" : ty_constant_state_name(c->state));
     }
 }

@@ -18,8 +18,9 @@ enum ty_constant_state {
     TY_CONSTANT_FITTED,
     TY_CONSTANT_AT_MIN, /* it stands at a bound: its records ask for more than the form allows */
     TY_CONSTANT_AT_MAX,
-    TY_CONSTANT_TOO_FEW, /* prior: fewer than three records depend on it */
-    TY_CONSTANT_UNKNOWN  /* prior: no record depends on it, or they say nothing about it */
+    TY_CONSTANT_SHORTEST, /* the preset is above the shortest record, which stands in its place */
+    TY_CONSTANT_TOO_FEW,  /* prior: fewer than three records depend on it */
+    TY_CONSTANT_UNKNOWN   /* prior: no record depends on it, or they say nothing about it */
 };
 struct ty_constant {
     const struct ty_field *field;  /* of a profile */

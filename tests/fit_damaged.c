@@ -206,6 +206,25 @@ static void test_few(void)
     ty_calibration_free(&fit);
 }
 
+/* A processor whose kernels are shorter than the presets have them: 0.5 us for 1 kB, 1e-6 s/MB. */
+static void test_short_kernels(void)
+{
+    char text[4096] = "";
+    struct ty_calibration fit;
+    for (double bytes = 1e3; bytes < 1e9; bytes *= 4.0)
+        snprintf(text + strlen(text), sizeof text - strlen(text),
+                 "{\"kind\": \"memory\", \"parameters\": {\"function\": \"copy\", "
+                 "\"moved_bytes\": %.0f}, \"values\": {\"time_s\": %.9g}}\n",
+                 bytes, 0.5e-6 + bytes / 1e12);
+    if (!ok(fit_text(text, &fit) == TY_OK, "kernels shorter than the presets have them"))
+        return;
+    ok(fit.n_used == fit.n_records, "are no outliers");
+    ok(constant(&fit, "device.kernel_floor")->value <= 0.51e-6, "and lower the floor");
+    ok(fit.profile.kernel_floor_s <= 0.51e-6, "also in the profile");
+    near(constant(&fit, "device.mem_half_size")->value, 0.5e6, 0.02, "the ramp is found");
+    ty_calibration_free(&fit);
+}
+
 static void test_monotone(void)
 {
     /* blocks that fall become their geometric mean: (4, 1) -> 2; then 3 */
@@ -367,6 +386,7 @@ int main(void)
     test_truncated();
     test_dropped();
     test_few();
+    test_short_kernels();
     test_monotone();
     test_round_trip();
     test_damaged_profile();
