@@ -49,7 +49,7 @@ CORE_OBJ = $(call obj,$(CORE_SRC))
 TOOLS_OBJ = $(call obj,$(TOOLS_SRC)) $(B)/obj/builtin.o
 # Internal helpers of the core that the tools library needs too. Hidden symbols do not cross a
 # library's border, so each library carries its copy; they hold no data.
-COMMON_OBJ = $(call obj,sim/arena.c sim/error.c models/fields_use.c search/parallel.c models/pool_spread.c)
+COMMON_OBJ = $(call obj,sim/arena.c sim/error.c sim/random.c models/fields_use.c search/parallel.c models/pool_spread.c)
 CLI_OBJ = $(call obj,$(CLI_SRC))
 TESTS = $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
 BENCHES = $(patsubst tests/bench/%.c,$(B)/bench/%,$(BENCH_SRC))

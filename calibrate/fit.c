@@ -51,7 +51,7 @@ ty_status fit_solve(const struct fit_rows *rows, const struct fit_params *params
 
 /* ---- cross-validation --------------------------------------------------------------------- */
 
-enum { N_FOLDS = 5 };
+enum { N_FOLDS = 5, EXTRAPOLATED = 8 };
 
 /* Rows that stay together: a source, or a sweep of one source, model, GPU and GPU count. */
 static bool together(const struct ty_run *a, const struct ty_run *b, enum fit_folds folds)
@@ -63,10 +63,36 @@ static bool together(const struct ty_run *a, const struct ty_run *b, enum fit_fo
                      strcmp(a->row.gpu, b->row.gpu) == 0 && a->plan.n_gpus == b->plan.n_gpus;
 }
 
-/* Groups in order of appearance; five folds take them in turn, so that each fold has some of every
- * source. returns the number of folds. */
-static uint32_t deal(const struct fit_rows *rows, enum fit_folds folds, uint32_t *fold)
+/* One plan with more replicas: same source, model, GPU and layout, the batch grown as the GPUs. */
+static bool weak_scaling(const struct ty_run *a, const struct ty_run *b)
 {
+    struct ty_plan one = a->plan, other = b->plan;
+    const double grown = (double)one.gbs * other.n_gpus, batch = (double)other.gbs * one.n_gpus;
+    one.n_gpus = other.n_gpus = one.gbs = other.gbs = 0;
+    return strcmp(a->row.source, b->row.source) == 0 && strcmp(a->row.model, b->row.model) == 0 &&
+           strcmp(a->row.gpu, b->row.gpu) == 0 && strcmp(a->row.release, b->row.release) == 0 &&
+           memcmp(&one, &other, sizeof one) == 0 && fabs(grown / batch - 1.0) < 0.01;
+}
+
+/* Rows of EXTRAPOLATED times the GPUs of the smallest of their series are fold 0, all others in
+ * none. */
+static uint32_t deal_series(const struct fit_rows *rows, uint32_t *fold)
+{
+    for (uint32_t i = 0; i < rows->n; i++) {
+        const struct ty_run *run = &rows->run[i];
+        fold[i] = UINT32_MAX;
+        for (uint32_t k = 0; k < rows->n; k++)
+            if (run->plan.n_gpus >= EXTRAPOLATED * rows->run[k].plan.n_gpus &&
+                weak_scaling(run, &rows->run[k]))
+                fold[i] = 0;
+    }
+    return 1;
+}
+
+uint32_t fit_deal(const struct fit_rows *rows, enum fit_folds folds, uint32_t *fold)
+{
+    if (folds == FOLDS_SERIES)
+        return deal_series(rows, fold);
     uint32_t n_groups = 0;
     for (uint32_t i = 0; i < rows->n; i++) {
         uint32_t first = 0;
@@ -124,7 +150,7 @@ ty_status fit_cross_validate(const struct fit_rows *rows, const struct fit_param
     if (!v.fold || !v.weight)
         status = TY_ERR_NOMEM;
     if (status == TY_OK)
-        n_folds = deal(rows, folds, v.fold);
+        n_folds = fit_deal(rows, folds, v.fold);
     for (uint32_t fold = 0; status == TY_OK && fold < n_folds; fold++)
         status = validate_fold(&v, fold);
     fit_linear_free(&v.of_fold);

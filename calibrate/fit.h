@@ -12,6 +12,13 @@
 #define CALIBRATE_FIT_H
 
 #include "calibrate/run.h"
+#include "include/trainyard_calibrate.h"
+#include "include/trainyard_ratio.h"
+
+/* L, s and lambda; source: ACCURACY-2 2.11. */
+#define FIT_LOSS         0.1
+#define FIT_UNIT         0.12
+#define FIT_PRIOR_WEIGHT 0.5
 
 /* Where a constant lives: the data file that holds it, and the rows that share it. */
 enum fit_level {
@@ -83,13 +90,61 @@ ty_status fit_run(const struct fit_rows *rows, const struct fit_params *params, 
                   struct fit_solution *out);
 void fit_solution_free(struct fit_solution *solution);
 
-/* Which rows are left out together: five folds of whole sweeps, or one source after the other. */
-enum fit_folds { FOLDS_GROUPED, FOLDS_SOURCES };
-/* r: [n rows] ln(predicted / measured) of every row with the constants of a fit without its fold.
- */
+/* Which rows are left out together: five folds of whole sweeps, one source after the other, or all
+ * rows of weak-scaling series with eight times the GPUs of the smallest and more. */
+enum fit_folds { FOLDS_GROUPED, FOLDS_SOURCES, FOLDS_SERIES, N_FIT_FOLDS };
+/* fold: [n rows] out; groups in order of appearance, five folds take them in turn, so that each has
+ * some of every source. UINT32_MAX: never left out. returns the number of folds. */
+uint32_t fit_deal(const struct fit_rows *rows, enum fit_folds folds, uint32_t *fold);
+/* r: [n rows] ln(predicted / measured) of every row with the constants of a fit without its fold;
+ * unchanged for a row without a fold. */
 ty_status fit_cross_validate(const struct fit_rows *rows, const struct fit_params *params,
                              const struct fit_solution *solution, enum fit_folds folds,
                              uint32_t n_threads, double *r);
+
+/* Kinds of runs whose errors differ. */
+enum fit_class { FIT_DENSE, FIT_MOE, FIT_TUNING, N_FIT_CLASSES };
+
+/* fit_write.c: half width of the interval that holds a share of the |r| of clean rows of a class,
+ * split conformal; stack NULL, or with too few rows: of all stacks. fold NULL: all rows; otherwise
+ * those of other folds than `own`. scratch: [n rows]. */
+struct fit_width_of {
+    const struct fit_rows *rows;
+    const double *r;
+    const uint32_t *fold;
+    uint32_t own;
+    double *scratch;
+};
+double fit_width(const struct fit_width_of *of, const char *stack, enum fit_class class,
+                 double share);
+
+/* fit_pairs.c: errors of ratios, |difference of the residuals r of two runs|. */
+enum fit_class fit_class_of(const struct ty_run_row *row);
+struct fit_pair {
+    const char *stack; /* of the rows */
+    enum fit_class of_class;
+    uint32_t half; /* 0, 1: all pairs of one source and model are in one half */
+    double difference, weight;
+};
+struct fit_pairs {
+    uint32_t n, held;
+    struct fit_pair *pair; /* [n] by difference */
+};
+struct fit_pair_filter {
+    enum fit_class of_class;
+    const char *stack; /* NULL: all */
+    uint32_t half;     /* 1, 2: one half of the groups; 0: all */
+};
+/* kinship: TY_KIN_PLANS or TY_KIN_GPUS. Free pair; it points into rows. */
+ty_status fit_pairs_of(const struct fit_rows *rows, const double *r, enum ty_kinship kinship,
+                       struct fit_pairs *out);
+double fit_pairs_weight(const struct fit_pairs *pairs, const struct fit_pair_filter *filter);
+/* Smallest difference up to which lies a share of the weight; NAN without pairs. */
+double fit_pairs_width(const struct fit_pairs *pairs, const struct fit_pair_filter *filter,
+                       double share);
+/* Weight of the pairs up to a difference. */
+double fit_pairs_inside(const struct fit_pairs *pairs, const struct fit_pair_filter *filter,
+                        double width);
 
 /* fit_write.c: rewrites the data files under `folder` that hold fitted constants: their values,
  * the intervals (half widths from the residuals of both cross-validations), and the table
@@ -99,7 +154,8 @@ struct fit_report {
     const struct fit_rows *rows;
     const struct fit_params *params;
     const struct fit_solution *solution;
-    const double *grouped_r, *sources_r; /* [n rows] */
+    const double *grouped_r, *sources_r;  /* [n rows] */
+    const struct fit_pairs *plans, *gpus; /* filled by fit_write */
 };
 ty_status fit_write(const struct fit_report *report, const char *folder, struct ty_error *error);
 
@@ -108,5 +164,32 @@ ty_status fit_write(const struct fit_report *report, const char *folder, struct 
  * 1 - (posterior / prior variance). */
 ty_status fit_map(const struct fit_linear *linear, const struct fit_params *params,
                   const double *weight, double *z, double *share);
+
+/* fit_jacobian.c: step time of a run with a profile; NAN where there is none. */
+ty_status fit_predict_s(const struct ty_run *run, const struct ty_profile *profile, double *out,
+                        struct ty_error *error);
+
+/* fit_site.c: the ratios of a site from the linear model of its runs, whose weights are all 1. The
+ * deviation of a run is estimated with them:  s^2 = (nu s0^2 + sum of losses) / (nu + n). */
+struct fit_site {
+    double z[TY_N_SITE],
+        covariance[TY_N_SITE * TY_N_SITE]; /* logarithms, in the order of TY_SITE_ */
+    double noise;
+};
+/* params: those of one site. z: in the start, out the minimum. */
+ty_status fit_site_solve(const struct fit_linear *linear, const struct fit_params *params,
+                         struct fit_site *site);
+/* The constants of the site of a run, as the fit has them. Free param. */
+ty_status fit_site_params(const struct ty_run *run, struct fit_params *out);
+/* g' C g, C: [TY_N_SITE * TY_N_SITE] */
+double fit_site_variance(const double *covariance, const double *g);
+/* fit_own.c: error at sites left out of the fit with 0, 1, .. own runs. out: [TY_N_OWN]. */
+ty_status fit_own_runs(const struct fit_rows *rows, const struct fit_params *params,
+                       const struct fit_solution *solution, uint32_t n_threads,
+                       struct ty_own_error *out);
+/* Runs of a site as rows: those that `fit` used, or, where it is NULL, all that can be predicted.
+ * They carry the site's name of fit_site_params. Free with fit_rows_free. */
+ty_status fit_site_rows(const struct ty_runs *runs, const struct ty_site_fit *fit,
+                        struct fit_rows *out);
 
 #endif

@@ -20,8 +20,8 @@ static const double DOUBTFUL_WEIGHT = 0.3;
 
 /* ---- prediction --------------------------------------------------------------------------- */
 
-static ty_status predict_s(const struct ty_run *run, const struct ty_profile *profile, double *out,
-                           struct ty_error *error)
+ty_status fit_predict_s(const struct ty_run *run, const struct ty_profile *profile, double *out,
+                        struct ty_error *error)
 {
     ty_predictor *predictor;
     ty_status status =
@@ -54,7 +54,7 @@ static void read_row(void *context, uint32_t worker, uint64_t index)
     reading->status[index] = run_from_row(&reading->table, index, run, &ignored);
     if (reading->status[index] != TY_OK || *run->row.refused)
         return;
-    if (predict_s(run, &run->profile, &run->row.predicted_s, &ignored) != TY_OK)
+    if (fit_predict_s(run, &run->profile, &run->row.predicted_s, &ignored) != TY_OK)
         run->row.predicted_s = (double)NAN;
 }
 
@@ -163,7 +163,7 @@ static void differences_of_row(void *context, uint32_t worker, uint64_t row)
     struct ty_error ignored;
     double at_s = 0.0, beside_s = 0.0;
     fit_set(job->params, linear->z, run, &profile);
-    ty_status status = predict_s(run, &profile, &at_s, &ignored);
+    ty_status status = fit_predict_s(run, &profile, &at_s, &ignored);
     linear->r[row] = log(at_s / run->row.measured_s);
     for (uint32_t j = 0; status == TY_OK && !job->only_r && j < linear->n_params; j++) {
         const struct fit_param *param = &job->params->param[j];
@@ -175,7 +175,7 @@ static void differences_of_row(void *context, uint32_t worker, uint64_t row)
         double *value = constant(&profile, param), kept = *value;
         const double step = kept * exp(DIFFERENCE) > param->max ? -DIFFERENCE : DIFFERENCE;
         *value = kept * exp(step);
-        status = predict_s(run, &profile, &beside_s, &ignored);
+        status = fit_predict_s(run, &profile, &beside_s, &ignored);
         *slope = log(beside_s / at_s) / step;
         *value = kept;
     }

@@ -17,9 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Scale of the loss, its unit, and the weight of the priors; source: ACCURACY-2 2.11. */
-static const double LOSS = 0.1, UNIT = 0.12, PRIOR_WEIGHT = 0.5;
-
 enum { MAX_ROUNDS = 200 };
 static const double STANDS_STILL = 1e-9; /* largest change of a round, in the logarithm */
 
@@ -45,7 +42,7 @@ static double high(const struct fit_param *param)
 
 static double prior_precision(const struct fit_param *param)
 {
-    return PRIOR_WEIGHT * PRIOR_WEIGHT / (param->sd_log * param->sd_log);
+    return FIT_PRIOR_WEIGHT * FIT_PRIOR_WEIGHT / (param->sd_log * param->sd_log);
 }
 
 /* Residual of the linear model at z. */
@@ -64,7 +61,8 @@ static void add_row(struct work *work, uint32_t row)
     const uint32_t n = work->linear->n_params;
     const double *slope = &work->linear->dr[(size_t)row * n];
     const double r = residual(work, row);
-    const double w = work->weight[row] / (UNIT * UNIT * (1.0 + (r / LOSS) * (r / LOSS)));
+    const double w =
+        work->weight[row] / (FIT_UNIT * FIT_UNIT * (1.0 + (r / FIT_LOSS) * (r / FIT_LOSS)));
     for (uint32_t j = 0; j < n; j++) {
         if (slope[j] == 0.0)
             continue;

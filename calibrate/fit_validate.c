@@ -7,50 +7,147 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The rows of the fit are those of the table that have a time, in the same order. */
-static void put_back(const struct fit_rows *rows, const double *r, struct ty_validation *validation)
+struct held_out {
+    const struct fit_rows *rows;
+    const struct fit_params *params;
+    const struct fit_solution *solution;
+    uint32_t n_threads;
+    double *r, *scratch; /* [n rows] */
+    uint32_t *fold;      /* [n rows] */
+};
+
+/* ---- rows --------------------------------------------------------------------------------- */
+
+static void set_interval(double time_s, double half, double out[2])
 {
-    uint32_t next = 0;
-    for (uint32_t i = 0; i < validation->n_rows; i++) {
-        struct ty_run_row *row = &validation->rows[i];
-        const double nan = (double)NAN;
-        if (next == rows->n || strcmp(row->id, rows->run[next].row.id) != 0)
-            continue;
-        row->predicted_s = row->measured_s * exp(r[next++]);
-        row->no_site_s = nan;
-        row->interval_80_s[0] = row->interval_80_s[1] = nan;
-        row->interval_90_s[0] = row->interval_90_s[1] = nan;
-        row->in_fit = false;
-    }
+    out[0] = time_s * exp(-half);
+    out[1] = time_s * exp(half);
 }
 
-static ty_status cross(const struct fit_rows *rows, uint32_t n_threads,
-                       struct ty_validation *const held_out[2])
+/* ln(upper end / predicted) of a row; NAN without an interval. */
+static double half_of(const struct ty_run_row *row, const double interval[2])
+{
+    return log(interval[1] / row->predicted_s);
+}
+
+/* Half widths of row i: from the errors of other folds; of the shipped profile for a series. */
+static void find_halves(const struct held_out *h, enum fit_folds folds, uint32_t i,
+                        const struct ty_run_row *row, double half[2])
+{
+    const struct fit_width_of of = {h->rows, h->r, h->fold, h->fold[i], h->scratch};
+    const enum fit_class class = fit_class_of(row);
+    half[0] = folds == FOLDS_SERIES ? half_of(row, row->interval_80_s)
+                                    : fit_width(&of, row->stack, class, 0.8);
+    half[1] = folds == FOLDS_SERIES ? half_of(row, row->interval_90_s)
+                                    : fit_width(&of, row->stack, class, 0.9);
+}
+
+/* Row i of the fit as it was predicted without its fold; without a fold, nothing. */
+static void put_row(const struct held_out *h, enum fit_folds folds, uint32_t i,
+                    struct ty_run_row *row)
+{
+    const bool left_out = h->fold[i] != UINT32_MAX;
+    double half[2] = {(double)NAN, (double)NAN};
+    if (left_out)
+        find_halves(h, folds, i, row, half);
+    row->predicted_s = left_out ? row->measured_s * exp(h->r[i]) : (double)NAN;
+    row->no_site_s = (double)NAN;
+    set_interval(row->predicted_s, half[0], row->interval_80_s);
+    set_interval(row->predicted_s, half[1], row->interval_90_s);
+    row->in_fit = false;
+}
+
+/* The rows of the fit are those of the table that have a time, in the same order. */
+static void put_back(const struct held_out *h, enum fit_folds folds,
+                     struct ty_validation *validation)
+{
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < validation->n_rows && next < h->rows->n; i++)
+        if (strcmp(validation->rows[i].id, h->rows->run[next].row.id) == 0)
+            put_row(h, folds, next++, &validation->rows[i]);
+}
+
+/* ---- ratios ------------------------------------------------------------------------------- */
+
+static void count_inside(const struct fit_pairs *pairs, enum fit_class class, uint32_t half,
+                         double *sum, double *in_80, double *in_90)
+{
+    const struct fit_pair_filter from = {class, NULL, half}, to = {class, NULL, 3 - half};
+    if (!(fit_pairs_weight(pairs, &from) > 0.0))
+        return;
+    *sum += fit_pairs_weight(pairs, &to);
+    *in_80 += fit_pairs_inside(pairs, &to, fit_pairs_width(pairs, &from, 0.8));
+    *in_90 += fit_pairs_inside(pairs, &to, fit_pairs_width(pairs, &from, 0.9));
+}
+
+static ty_status cover_ratios(const struct held_out *h, enum ty_kinship kinship,
+                              struct ty_ratio_coverage *out)
+{
+    struct fit_pairs pairs;
+    double sum = 0.0, in_80 = 0.0, in_90 = 0.0;
+    const ty_status status = fit_pairs_of(h->rows, h->r, kinship, &pairs);
+    if (status != TY_OK)
+        return status;
+    for (enum fit_class class = 0; class < N_FIT_CLASSES; class ++)
+        for (uint32_t half = 1; half <= 2; half++)
+            count_inside(&pairs, class, half, &sum, &in_80, &in_90);
+    *out = (struct ty_ratio_coverage){pairs.n, in_80 / sum, in_90 / sum};
+    free(pairs.pair);
+    return TY_OK;
+}
+
+/* ---- all of it ---------------------------------------------------------------------------- */
+
+static ty_status leave_out(struct held_out *h, enum fit_folds folds,
+                           struct ty_validation *validation, struct ty_ratio_coverage *ratios)
+{
+    if (!validation && !ratios)
+        return TY_OK;
+    fit_deal(h->rows, folds, h->fold);
+    ty_status status =
+        fit_cross_validate(h->rows, h->params, h->solution, folds, h->n_threads, h->r);
+    if (status == TY_OK && validation)
+        put_back(h, folds, validation);
+    for (enum ty_kinship kinship = TY_KIN_PLANS;
+         status == TY_OK && ratios && kinship <= TY_KIN_GPUS; kinship++)
+        status = cover_ratios(h, kinship, &ratios[kinship]);
+    return status;
+}
+
+static ty_status fit_and_leave_out(const struct fit_rows *rows, uint32_t n_threads,
+                                   const struct ty_held_out *out)
 {
     struct fit_params params = {0};
     struct fit_solution solution = {0};
-    double *r = calloc(rows->n, sizeof *r);
-    ty_status status = r ? fit_params_of(rows, &params) : TY_ERR_NOMEM;
+    struct held_out h = {.rows = rows,
+                         .params = &params,
+                         .solution = &solution,
+                         .n_threads = n_threads,
+                         .r = calloc(rows->n, sizeof *h.r),
+                         .scratch = calloc(rows->n, sizeof *h.scratch),
+                         .fold = calloc(rows->n, sizeof *h.fold)};
+    ty_status status = h.r && h.scratch && h.fold ? fit_params_of(rows, &params) : TY_ERR_NOMEM;
     if (status == TY_OK)
         status = fit_run(rows, &params, n_threads, &solution);
-    for (int folds = FOLDS_GROUPED; status == TY_OK && folds <= FOLDS_SOURCES; folds++) {
-        if (!held_out[folds])
-            continue;
-        status = fit_cross_validate(rows, &params, &solution, (enum fit_folds)folds, n_threads, r);
-        if (status == TY_OK)
-            put_back(rows, r, held_out[folds]);
-    }
+    if (status == TY_OK)
+        status = leave_out(&h, FOLDS_GROUPED, out->by_groups, out->ratios);
+    if (status == TY_OK)
+        status = leave_out(&h, FOLDS_SOURCES, out->by_sources, NULL);
+    if (status == TY_OK)
+        status = leave_out(&h, FOLDS_SERIES, out->by_series, NULL);
+    if (status == TY_OK && out->own)
+        status = fit_own_runs(rows, &params, &solution, n_threads, out->own);
     fit_solution_free(&solution);
     free(params.param);
-    free(r);
+    free(h.r);
+    free(h.scratch);
+    free(h.fold);
     return status;
 }
 
 ty_status ty_validate_held_out(const char *csv_path, uint32_t n_threads,
-                               struct ty_validation *by_groups, struct ty_validation *by_sources,
-                               struct ty_error *error)
+                               const struct ty_held_out *out, struct ty_error *error)
 {
-    struct ty_validation *const held_out[] = {by_groups, by_sources};
     struct fit_rows rows;
     ty_status status = fit_rows_read(csv_path, n_threads, &rows, error);
     if (status != TY_OK)
@@ -58,7 +155,7 @@ ty_status ty_validate_held_out(const char *csv_path, uint32_t n_threads,
     if (rows.n < 2)
         status = error_set(error, TY_ERR_INPUT, csv_path, "has too few runs for a fit");
     if (status == TY_OK) {
-        status = cross(&rows, n_threads, held_out);
+        status = fit_and_leave_out(&rows, n_threads, out);
         if (status != TY_OK)
             error_set(error, status, csv_path, "the fit failed: %s", ty_status_text(status));
     }

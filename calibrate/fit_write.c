@@ -8,6 +8,7 @@
  * A stack takes those of "one source left out", a site those of the grouped folds; with fewer than
  * MIN_ROWS rows the class of all stacks is taken.
  */
+#include "calibrate/evidence.h"
 #include "calibrate/fit.h"
 #include "models/spec/json_write.h"
 #include "sim/error.h"
@@ -18,15 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MIN_ROWS = 10, MAX_FILES = 128, PATH_BYTES = 512, N_CLASSES = 3 };
+enum { MIN_ROWS = 10, PATH_BYTES = 512 };
+static const double MIN_PAIR_WEIGHT = 10.0; /* of twenty runs */
 
 /* ---- intervals ---------------------------------------------------------------------------- */
-
-static int class_of(const struct ty_run *run)
-{
-    const char *kind = run->row.kind;
-    return strcmp(kind, "dense") == 0 ? 0 : strcmp(kind, "moe") == 0 ? 1 : 2;
-}
 
 static int by_size(const void *a, const void *b)
 {
@@ -35,40 +31,68 @@ static int by_size(const void *a, const void *b)
 }
 
 /* |r| of the clean rows of a class, sorted; stack NULL: of all stacks. returns how many. */
-static uint32_t residuals(const struct fit_rows *rows, const double *r, const char *stack,
-                          int class, double *out)
+static uint32_t residuals(const struct fit_width_of *of, const char *stack, enum fit_class class)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < rows->n; i++) {
-        const struct ty_run_row *row = &rows->run[i].row;
-        if (!row->noisy && class_of(&rows->run[i]) == class &&
+    for (uint32_t i = 0; i < of->rows->n; i++) {
+        const struct ty_run_row *row = &of->rows->run[i].row;
+        if (!row->noisy && fit_class_of(row) == class && (!of->fold || of->fold[i] != of->own) &&
             (!stack || strcmp(row->stack, stack) == 0))
-            out[n++] = fabs(r[i]);
+            of->scratch[n++] = fabs(of->r[i]);
     }
-    qsort(out, n, sizeof *out, by_size);
+    qsort(of->scratch, n, sizeof *of->scratch, by_size);
     return n;
 }
 
-static double half_width(const double *sorted, uint32_t n, double share)
+double fit_width(const struct fit_width_of *of, const char *stack, enum fit_class class,
+                 double share)
 {
+    uint32_t n = residuals(of, stack, class);
+    if (n < MIN_ROWS)
+        n = residuals(of, NULL, class);
     const double place = ceil(share * (n + 1.0));
-    return n == 0 ? (double)NAN : sorted[place > n ? n - 1 : (uint32_t)place - 1];
+    return n == 0 ? (double)NAN : of->scratch[place > n ? n - 1 : (uint32_t)place - 1];
 }
 
 /* Fills the interval fields of a profile. */
 static void fill_intervals(const struct fit_report *report, const double *r, const char *stack,
                            double *scratch, struct ty_profile *profile)
 {
-    double *halves[N_CLASSES][2] = {{&profile->dense_half_80, &profile->dense_half_90},
-                                    {&profile->moe_half_80, &profile->moe_half_90},
-                                    {&profile->tuning_half_80, &profile->tuning_half_90}};
-    for (int class = 0; class < N_CLASSES; class ++) {
-        uint32_t n = residuals(report->rows, r, stack, class, scratch);
-        if (n < MIN_ROWS)
-            n = residuals(report->rows, r, NULL, class, scratch);
-        *halves[class][0] = half_width(scratch, n, 0.8);
-        *halves[class][1] = half_width(scratch, n, 0.9);
+    const struct fit_width_of of = {.rows = report->rows, .r = r, .scratch = scratch};
+    double *halves[N_FIT_CLASSES][2] = {{&profile->dense_half_80, &profile->dense_half_90},
+                                        {&profile->moe_half_80, &profile->moe_half_90},
+                                        {&profile->tuning_half_80, &profile->tuning_half_90}};
+    for (enum fit_class class = 0; class < N_FIT_CLASSES; class ++) {
+        *halves[class][0] = fit_width(&of, stack, class, 0.8);
+        *halves[class][1] = fit_width(&of, stack, class, 0.9);
     }
+}
+
+/* Fills the half widths of ratios. stack NULL, or with too few pairs: of all stacks. */
+static void fill_ratios(const struct fit_pairs *pairs, const char *stack,
+                        double *const halves[N_FIT_CLASSES][2])
+{
+    for (enum fit_class class = 0; class < N_FIT_CLASSES; class ++) {
+        struct fit_pair_filter filter = {class, stack, 0};
+        if (fit_pairs_weight(pairs, &filter) < MIN_PAIR_WEIGHT)
+            filter.stack = NULL;
+        *halves[class][0] = fit_pairs_width(pairs, &filter, 0.8);
+        *halves[class][1] = fit_pairs_width(pairs, &filter, 0.9);
+    }
+}
+
+static void fill_pairs(const struct fit_report *report, const char *stack,
+                       struct ty_profile *profile)
+{
+    double *const plans[N_FIT_CLASSES][2] = {
+        {&profile->dense_plans_80, &profile->dense_plans_90},
+        {&profile->moe_plans_80, &profile->moe_plans_90},
+        {&profile->tuning_plans_80, &profile->tuning_plans_90}};
+    double *const gpus[N_FIT_CLASSES][2] = {{&profile->dense_gpus_80, &profile->dense_gpus_90},
+                                            {&profile->moe_gpus_80, &profile->moe_gpus_90},
+                                            {&profile->tuning_gpus_80, &profile->tuning_gpus_90}};
+    fill_ratios(report->plans, stack, plans);
+    fill_ratios(report->gpus, stack, gpus);
 }
 
 /* The stack of most rows of a site. */
@@ -131,9 +155,13 @@ static double rounded(double value, int digits)
 
 static void round_intervals(struct ty_profile *profile)
 {
-    double *halves[] = {&profile->dense_half_80,  &profile->dense_half_90,
-                        &profile->moe_half_80,    &profile->moe_half_90,
-                        &profile->tuning_half_80, &profile->tuning_half_90};
+    double *halves[] = {
+        &profile->dense_half_80,  &profile->dense_half_90,   &profile->moe_half_80,
+        &profile->moe_half_90,    &profile->tuning_half_80,  &profile->tuning_half_90,
+        &profile->dense_plans_80, &profile->dense_plans_90,  &profile->moe_plans_80,
+        &profile->moe_plans_90,   &profile->tuning_plans_80, &profile->tuning_plans_90,
+        &profile->dense_gpus_80,  &profile->dense_gpus_90,   &profile->moe_gpus_80,
+        &profile->moe_gpus_90,    &profile->tuning_gpus_80,  &profile->tuning_gpus_90};
     for (size_t i = 0; i < sizeof halves / sizeof *halves; i++)
         *halves[i] = rounded(*halves[i], 3);
 }
@@ -150,10 +178,11 @@ static void describe(const struct fit_report *report, const struct fit_param *pa
         text_format(profile->release, sizeof profile->release, "%s", at + 1);
     if (param->level == LEVEL_SITE)
         text_format(profile->site, sizeof profile->site, "%s", param->name);
-    if (param->level == LEVEL_ALL)
-        fill_intervals(report, report->sources_r, NULL, scratch, profile);
-    if (param->level == LEVEL_STACK)
-        fill_intervals(report, report->sources_r, param->name, scratch, profile);
+    if (param->level == LEVEL_ALL || param->level == LEVEL_STACK) {
+        const char *stack = param->level == LEVEL_STACK ? param->name : NULL;
+        fill_intervals(report, report->sources_r, stack, scratch, profile);
+        fill_pairs(report, stack, profile);
+    }
     if (param->level == LEVEL_SITE)
         fill_intervals(report, report->grouped_r, main_stack(report->rows, param->name), scratch,
                        profile);
@@ -232,7 +261,45 @@ static ty_status write_table(const struct fit_report *report, const char *folder
     return TY_OK;
 }
 
-/* The rows of the fit, for which validate must not speak of accuracy. */
+static bool same_cell(const struct evidence_cell *a, const struct evidence_cell *b)
+{
+    for (int axis = 0; axis < N_EVIDENCE; axis++)
+        if (strcmp(a->is[axis], b->is[axis]) != 0)
+            return false;
+    return true;
+}
+
+static struct evidence_cell cell_of(const struct fit_rows *rows, uint32_t i)
+{
+    const struct ty_run *run = &rows->run[i];
+    return evidence_cell(&run->model, &run->cluster, &run->plan);
+}
+
+/* How many rows each (vendor, fabric, scale, task) has, in order of appearance. */
+static void write_evidence(const struct fit_rows *rows, struct json_writer *json)
+{
+    json_array(json, "evidence");
+    for (uint32_t i = 0; i < rows->n; i++) {
+        const struct evidence_cell cell = cell_of(rows, i);
+        uint32_t before = 0, n = 0;
+        for (uint32_t k = 0; k < rows->n; k++) {
+            const struct evidence_cell other = cell_of(rows, k);
+            const bool same = same_cell(&cell, &other);
+            n += same;
+            before += same && k < i;
+        }
+        if (before)
+            continue;
+        json_object(json, NULL);
+        for (int axis = 0; axis < N_EVIDENCE; axis++)
+            json_text(json, evidence_names[axis], cell.is[axis]);
+        json_count(json, "rows", n);
+        json_close(json);
+    }
+    json_close(json);
+}
+
+/* The rows of the fit, for which validate must not speak of accuracy, and what they cover. */
 static ty_status write_ids(const struct fit_report *report, const char *folder,
                            struct ty_error *error)
 {
@@ -245,6 +312,7 @@ static ty_status write_ids(const struct fit_report *report, const char *folder,
     for (uint32_t i = 0; i < report->rows->n; i++)
         json_text(&json, NULL, report->rows->run[i].row.id);
     json_close(&json);
+    write_evidence(report->rows, &json);
     json_close(&json);
     char *text = json_finish(&json);
     const ty_status status = write_text(path, text, error);
@@ -252,7 +320,8 @@ static ty_status write_ids(const struct fit_report *report, const char *folder,
     return status;
 }
 
-ty_status fit_write(const struct fit_report *report, const char *folder, struct ty_error *error)
+static ty_status write_all(const struct fit_report *report, const char *folder,
+                           struct ty_error *error)
 {
     ty_status status = write_table(report, folder, error);
     if (status == TY_OK)
@@ -264,5 +333,22 @@ ty_status fit_write(const struct fit_report *report, const char *folder, struct 
         if (first)
             status = write_file(report, j, folder, error);
     }
+    return status;
+}
+
+ty_status fit_write(const struct fit_report *report, const char *folder, struct ty_error *error)
+{
+    struct fit_pairs plans, gpus = {0};
+    struct fit_report with_pairs = *report;
+    ty_status status = fit_pairs_of(report->rows, report->grouped_r, TY_KIN_PLANS, &plans);
+    if (status == TY_OK)
+        status = fit_pairs_of(report->rows, report->grouped_r, TY_KIN_GPUS, &gpus);
+    if (status != TY_OK)
+        return error_set(error, status, folder, "out of memory");
+    with_pairs.plans = &plans;
+    with_pairs.gpus = &gpus;
+    status = write_all(&with_pairs, folder, error);
+    free(plans.pair);
+    free(gpus.pair);
     return status;
 }

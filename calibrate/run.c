@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Row to inputs: model, cluster, plan in that order. Every cell is read through the facts. */
+#include "calibrate/evidence.h"
 #include "calibrate/run.h"
 #include "models/spec/builtin.h"
 #include "sim/error.h"
@@ -273,19 +274,6 @@ static ty_status read_plan(const struct facts *facts, struct ty_run *run, struct
 /* ---- the row ----------------------------------------------------------------------------------
  */
 
-static const char *scale_of(double n_gpus)
-{
-    static const struct {
-        double up_to;
-        const char *name;
-    } classes[] = {
-        {8, "1-8"}, {64, "9-64"}, {256, "65-256"}, {1024, "257-1024"}, {4096, "1025-4096"}};
-    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
-        if (n_gpus <= classes[i].up_to)
-            return classes[i].name;
-    return n_gpus > 4096 ? "over 4096" : "";
-}
-
 static void copy_fact(const struct facts *facts, const char *name, char *out, size_t bytes)
 {
     text_format(out, bytes, "%s", facts_text(facts, name));
@@ -319,7 +307,7 @@ static void read_names(const struct facts *facts, struct ty_run_row *row)
                                .predicted_mem_bytes = nan,
                                .interval_80_s = {nan, nan},
                                .interval_90_s = {nan, nan},
-                               .scale = scale_of(facts_number(facts, "gpus"))};
+                               .scale = evidence_scale(facts_number(facts, "gpus"))};
     copy_fact(facts, "id", row->id, sizeof row->id);
     copy_fact(facts, "prefix", row->source, sizeof row->source);
     copy_fact(facts, "gpu", row->gpu, sizeof row->gpu);

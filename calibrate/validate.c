@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Predicts every row of a table of measured runs, rows in parallel. */
+#include "calibrate/evidence.h"
 #include "calibrate/run.h"
 #include "include/trainyard_records.h"
 #include "models/spec/builtin.h"
@@ -124,6 +125,16 @@ static ty_status predict_measured(const char *profile, struct ty_run *run, struc
     return status;
 }
 
+/* A run unlike all that were fitted gets the widest interval. */
+static void widen_unseen(const struct json_document *fitted, struct ty_run *run)
+{
+    struct ty_evidence evidence;
+    const struct evidence_cell cell = evidence_cell(&run->model, &run->cluster, &run->plan);
+    evidence_find(fitted, &cell, &evidence);
+    if (evidence.n_rows == 0)
+        ty_evidence_widen(&run->profile);
+}
+
 static void validate_row(void *context, uint32_t worker, uint64_t index)
 {
     struct job *job = context;
@@ -134,8 +145,10 @@ static void validate_row(void *context, uint32_t worker, uint64_t index)
     }
     struct ty_error error = {.code = TY_OK};
     ty_status status = run_from_row(&job->table, index, run, &error);
-    if (status == TY_OK && !*run->row.refused)
+    if (status == TY_OK && !*run->row.refused) {
+        widen_unseen(&job->fitted, run);
         status = predict_measured(job->table.profile, run, &error);
+    }
     if (status != TY_OK) /* one row's failure is its refusal, not the table's */
         text_format(run->row.refused, sizeof run->row.refused, "%s: %s", error.where, error.text);
     run->row.in_fit = was_fitted(&job->fitted, run->row.id);

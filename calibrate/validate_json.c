@@ -46,6 +46,8 @@ static void write_groups(struct json_writer *json, const struct ty_validation *v
         json_object(json, NULL);
         json_text(json, "value", value);
         write_stats(json, validation, &filter);
+        json_number(json, "coverage_80", ty_validation_coverage(validation, &filter, 80, NULL));
+        json_number(json, "coverage_90", ty_validation_coverage(validation, &filter, 90, NULL));
         json_close(json);
     }
     json_close(json);
@@ -134,7 +136,7 @@ static void write_intervals(struct json_writer *json, const struct ty_validation
                             const char *key, uint32_t percent)
 {
     uint32_t n;
-    const double coverage = ty_validation_coverage(validation, percent, &n);
+    const double coverage = ty_validation_coverage(validation, NULL, percent, &n);
     json_object(json, key);
     json_number(json, "nominal", percent / 100.0);
     json_number(json, "coverage", coverage);

@@ -82,6 +82,12 @@ static struct ty_error_stats stats_of(double *error, uint32_t n)
     return stats;
 }
 
+static bool selects(const struct ty_run_filter *filter, const struct ty_run_row *row)
+{
+    return (!filter->value || strcmp(ty_run_value(row, filter->key), filter->value) == 0) &&
+           !(filter->clean_only && row->noisy);
+}
+
 struct ty_error_stats ty_validation_stats(const struct ty_validation *validation,
                                           const struct ty_run_filter *filter)
 {
@@ -89,8 +95,7 @@ struct ty_error_stats ty_validation_stats(const struct ty_validation *validation
     uint32_t n = 0;
     for (uint32_t i = 0; error && i < validation->n_rows; i++) {
         const struct ty_run_row *row = &validation->rows[i];
-        if ((filter->value && strcmp(ty_run_value(row, filter->key), filter->value) != 0) ||
-            (filter->clean_only && row->noisy))
+        if (!selects(filter, row))
             continue;
         error[n] = error_of(row, filter->error);
         n += isnan(error[n]) ? 0 : 1;
@@ -100,13 +105,15 @@ struct ty_error_stats ty_validation_stats(const struct ty_validation *validation
     return stats;
 }
 
-double ty_validation_coverage(const struct ty_validation *validation, uint32_t percent, uint32_t *n)
+double ty_validation_coverage(const struct ty_validation *validation,
+                              const struct ty_run_filter *filter, uint32_t percent, uint32_t *n)
 {
     uint32_t with = 0, inside = 0;
     for (uint32_t i = 0; i < validation->n_rows; i++) {
         const struct ty_run_row *row = &validation->rows[i];
         const double *interval = percent == 90 ? row->interval_90_s : row->interval_80_s;
-        if (!(row->measured_s > 0.0) || !(interval[1] > interval[0]))
+        if ((filter && !selects(filter, row)) || !(row->measured_s > 0.0) ||
+            !(interval[1] > interval[0]))
             continue;
         with++;
         inside += row->measured_s >= interval[0] && row->measured_s <= interval[1];

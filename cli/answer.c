@@ -72,11 +72,24 @@ static void print_origins(const struct ty_prediction *p)
     putchar('\n');
 }
 
+static void print_interval(const struct ty_prediction *p)
+{
+    char ends[4][40];
+    const double times_s[4] = {p->interval_80[0], p->interval_80[1], p->interval_90[0],
+                               p->interval_90[1]};
+    for (int i = 0; i < 4; i++)
+        cli_time_text(times_s[i], ends[i], sizeof ends[i]);
+    if (isfinite(p->interval_90[1]))
+        printf("  %-14s %s to %s in 80 %% of runs, %s to %s in 90 %%\n", "", ends[0], ends[1],
+               ends[2], ends[3]);
+}
+
 static void print_headline(const struct ty_prediction *p)
 {
     char text[40], each[40];
     printf("  %-14s %s", "step time", cli_time_text(p->step_time_s, text, sizeof text));
     printf(" (lower bound %s)\n", cli_time_text(p->bound_s, text, sizeof text));
+    print_interval(p);
     printf("  %-14s %s, %s per GPU\n", "tokens/s",
            cli_count_text(p->tokens_per_s, text, sizeof text),
            cli_count_text(p->tokens_per_s_per_gpu, each, sizeof each));

@@ -28,9 +28,10 @@ struct cli_setting {
 struct cli_args {
     const struct cli_command *command;
     const char *model, *cluster, *profile, *stack, *site, *plan, *flops, *rung, *db, *out, *runs,
-        *gpu, *scenario, *trace, *max_time, *max_memory, *records;
+        *gpu, *scenario, *trace, *max_time, *max_memory, *records, *step_time, *tokens_per_s;
     uint64_t max_events;
-    bool json, quiet, all, overall, tight, exhaustive, measured, cv, keep_plan, help, man;
+    bool json, quiet, all, overall, tight, exhaustive, measured, cv, extrapolate, keep_plan, help,
+        man;
     uint32_t top, jobs, worst;
     struct { /* of the command pool */
         const char *trace, *format, *queue, *queues, *nodes, *gpus, *policy, *placement, *restart,
@@ -77,7 +78,8 @@ enum cli_command_bit {
     CLI_EXPLAIN = 8192,
     CLI_SIZE = 16384,
     CLI_ANY = 32767,
-    CLI_TAKES_PLAN = CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_SHOW | CLI_WHATIF | CLI_SIZE
+    CLI_TAKES_PLAN =
+        CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_SHOW | CLI_WHATIF | CLI_SIZE | CLI_CALIBRATE
 };
 
 struct cli_command {
@@ -231,6 +233,7 @@ int cmd_validate(struct cli_args *args);
 int cmd_calibrate(struct cli_args *args);
 int cli_calibrate_fit(struct cli_args *args);
 int cli_calibrate_show(struct cli_args *args);
+int cli_calibrate_runs(struct cli_args *args);
 int cmd_pool(struct cli_args *args);
 int cmd_comm(struct cli_args *args);
 int cmd_detect(struct cli_args *args);

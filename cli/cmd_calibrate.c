@@ -70,16 +70,32 @@ static int calibrate_import(struct cli_args *args)
 static const struct {
     const char *name;
     int (*run)(struct cli_args *args);
-} sub_commands[] = {
-    {"import", calibrate_import}, {"fit", cli_calibrate_fit}, {"show", cli_calibrate_show}};
+} sub_commands[] = {{"import", calibrate_import},
+                    {"runs", cli_calibrate_runs},
+                    {"fit", cli_calibrate_fit},
+                    {"show", cli_calibrate_show}};
+
+/* Options that another sub-command reads. */
+static void warn_measured(const struct cli_args *args, const char *word)
+{
+    const bool runs = strcmp(word, "runs") == 0;
+    if (!runs && (args->step_time || args->tokens_per_s))
+        cli_warn("unused: --%s (calibrate runs reads it)",
+                 args->step_time ? "step-time" : "tokens-per-s");
+    if (runs && args->records)
+        cli_warn("unused: --records (calibrate fit reads it)");
+}
 
 int cmd_calibrate(struct cli_args *args)
 {
     const char *word = args->n_words ? args->words[0] : "";
     for (size_t i = 0; i < sizeof sub_commands / sizeof sub_commands[0]; i++)
-        if (strcmp(word, sub_commands[i].name) == 0)
+        if (strcmp(word, sub_commands[i].name) == 0) {
+            warn_measured(args, word);
             return sub_commands[i].run(args);
+        }
     struct ty_error error = {0};
-    cli_refuse(&error, "calibrate", "\"%s\" is no sub-command; there are: import, fit, show", word);
+    cli_refuse(&error, "calibrate", "\"%s\" is no sub-command; there are: import, runs, fit, show",
+               word);
     return cli_fail(&error);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * `trainyard predict`: one plan. */
 #include "cli/cli.h"
+#include "include/trainyard_calibrate.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -22,9 +23,10 @@ static ty_status store_prediction(const struct cli_args *args, const struct cli_
     return status;
 }
 
-static int print_json(const struct ty_prediction *prediction, const struct ty_profile *profile)
+static int print_json(const struct ty_prediction *prediction, const struct ty_profile *profile,
+                      const struct ty_evidence *evidence)
 {
-    char *text = ty_prediction_json(prediction, profile);
+    char *text = ty_prediction_json(prediction, profile, evidence);
     if (!text) {
         cli_warn("out of memory");
         return CLI_FAILED;
@@ -34,20 +36,33 @@ static int print_json(const struct ty_prediction *prediction, const struct ty_pr
     return CLI_OK;
 }
 
+static void print_evidence(const struct ty_evidence *evidence)
+{
+    if (evidence->n_rows == 0)
+        printf("no evidence: no measured run is like this (%s); unseen: %s\n", evidence->cell,
+               evidence->unseen);
+}
+
 static int predict(const struct cli_args *args, struct cli_inputs *inputs, ty_predictor *predictor,
                    struct ty_error *error)
 {
     struct ty_prediction prediction;
+    struct ty_evidence evidence;
     int status = CLI_OK;
     if (ty_predictor_run(predictor, &inputs->plan, &inputs->options, &prediction, error) != TY_OK)
         return cli_write_trace(args, predictor, error->code == TY_ERR_LIMIT, cli_fail(error));
+    if (ty_evidence_of(&inputs->model, &inputs->cluster, &prediction.plan, &evidence, error) !=
+        TY_OK)
+        return cli_fail(error);
     if (args->db && store_prediction(args, inputs, &prediction, error) != TY_OK)
         status = cli_fail(error);
     cli_warn_unused(args, ~(1u << TY_KIND_GPU));
-    if (!args->json)
+    if (!args->json) {
+        print_evidence(&evidence);
         cli_print_prediction(&prediction, inputs);
-    else if (print_json(&prediction, &inputs->profile) != CLI_OK)
+    } else if (print_json(&prediction, &inputs->profile, &evidence) != CLI_OK) {
         status = CLI_FAILED;
+    }
     const bool answered = prediction.feasible || isfinite(prediction.step_time_s);
     if (!answered && !args->json)
         cli_print_suggestion(inputs);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * `trainyard sweep`: every legal plan, ranked within each GPU count. */
 #include "cli/cli.h"
+#include "include/trainyard_ratio.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,22 +89,6 @@ static ty_status finish_study(struct sweep *sweep)
     return status == TY_OK ? ty_store_flush(sweep->store, &sweep->error) : status;
 }
 
-/* Half width in ln(time) of the 80 % interval of the first plan. */
-static ty_status half_interval(const struct sweep *sweep, double *out)
-{
-    ty_predictor *predictor = NULL;
-    struct ty_prediction first;
-    ty_status status = ty_predictor_create(&sweep->inputs.model, &sweep->inputs.cluster,
-                                           &sweep->inputs.profile, NULL, &predictor, NULL);
-    if (status == TY_OK)
-        status = ty_predictor_run(predictor, &sweep->result.best[0].plan, &sweep->inputs.options,
-                                  &first, NULL);
-    if (status == TY_OK)
-        *out = log(first.interval_80[1] / first.step_time_s);
-    ty_predictor_destroy(predictor);
-    return status;
-}
-
 /* ---- text --------------------------------------------------------------------------------- */
 
 static const char *name_of(const char *path, const struct ty_plan *plan, char *out, size_t bytes)
@@ -139,17 +124,31 @@ static void print_goal_figures(const struct ty_goal *goal, const struct ty_score
 
 static void print_header(const struct ty_goal *goal)
 {
-    printf("%6s %3s %3s %3s %3s %3s %3s %5s %4s %6s  %-9s %-6s %-6s %9s %9s %9s %6s %10s", "gpus",
-           "tp", "pp", "vpp", "cp", "ep", "etp", "dp", "mbs", "gbs", "recompute", "shard", "prec",
-           "step", "tok/s", "tok/s/GPU", "MFU", "memory");
+    printf("%6s %3s %3s %3s %3s %3s %3s %5s %4s %6s  %-9s %-6s %-6s %9s %9s %9s %6s %10s %5s",
+           "gpus", "tp", "pp", "vpp", "cp", "ep", "etp", "dp", "mbs", "gbs", "recompute", "shard",
+           "prec", "step", "tok/s", "tok/s/GPU", "MFU", "memory", "P");
     print_goal_header(goal);
 }
 
-static void print_score(const struct ty_goal *goal, const struct ty_score *score)
+/* Probability that a plan is better than the first of its list; NAN where nothing is known. */
+static double chance(const struct sweep *sweep, const struct ty_score *score,
+                     const struct ty_score *first)
+{
+    struct ty_ratio ratio;
+    ty_ratio_of_scores(&sweep->search, score, first, &ratio);
+    return ratio.p_faster;
+}
+
+static void print_score(const struct sweep *sweep, const struct ty_score *score,
+                        const struct ty_score *first)
 {
     const struct ty_plan *plan = &score->plan;
     char recompute[32], sharding[32], precision[32], step[32], tokens[32], each[32], memory[32];
-    printf("%6u %3u %3u %3u %3u %3u %3u %5u %4u %6u  %-9s %-6s %-6s %9s %9s %9s %5.1f%% %10s",
+    char p[16] = "";
+    const double better = chance(sweep, score, first);
+    if (score != first && !isnan(better))
+        snprintf(p, sizeof p, "%.0f%%", 100.0 * better);
+    printf("%6u %3u %3u %3u %3u %3u %3u %5u %4u %6u  %-9s %-6s %-6s %9s %9s %9s %5.1f%% %10s %5s",
            plan->n_gpus, plan->tp, plan->pp, plan->vpp, plan->cp, plan->ep, plan->etp, plan->dp,
            plan->mbs, plan->gbs, name_of("recompute", plan, recompute, sizeof recompute),
            name_of("sharding", plan, sharding, sizeof sharding),
@@ -157,10 +156,10 @@ static void print_score(const struct ty_goal *goal, const struct ty_score *score
            cli_time_text(score->step_time_s, step, sizeof step),
            cli_count_text(score->tokens_per_s, tokens, sizeof tokens),
            cli_count_text(score->tokens_per_s_per_gpu, each, sizeof each), 100.0 * score->mfu,
-           cli_bytes_text(score->peak_bytes, memory, sizeof memory));
+           cli_bytes_text(score->peak_bytes, memory, sizeof memory), p);
     if (plan->offload > TY_OFFLOAD_NONE)
         printf("  offload %s", name_of("offload", plan, memory, sizeof memory));
-    print_goal_figures(goal, score);
+    print_goal_figures(&sweep->inputs.goal, score);
 }
 
 static void print_rejections(const struct ty_search_result *result)
@@ -241,22 +240,26 @@ static void print_order(const struct sweep *sweep)
 static void print_doubt(const struct sweep *sweep)
 {
     const struct ty_search_result *result = &sweep->result;
-    double half_80 = (double)NAN;
     uint32_t n_close = 0;
-    if (result->n_best < 2 || half_interval(sweep, &half_80) != TY_OK || !(half_80 > 0.0))
+    if (result->n_best < 2 || isnan(chance(sweep, &result->best[1], &result->best[0])))
         return;
     for (uint32_t i = 1; i < result->n_best; i++)
-        n_close += ty_probability_better(&sweep->inputs.goal, &result->best[0], &result->best[i],
-                                         half_80) < CERTAIN;
+        n_close += chance(sweep, &result->best[i], &result->best[0]) > 1.0 - CERTAIN;
     printf("\n%u of the %u others cannot be told from the first: it is better with less than %.0f "
            "%%\n",
            n_close, result->n_best - 1, 100.0 * CERTAIN);
 }
 
+static void print_note(const struct sweep *sweep)
+{
+    if (sweep->result.n_best > 1)
+        printf("\nP: probability that the plan is better than the first of its list\n");
+}
+
 static void print_list(const struct sweep *sweep)
 {
     for (uint32_t i = 0; i < sweep->result.n_best; i++)
-        print_score(&sweep->inputs.goal, &sweep->result.best[i]);
+        print_score(sweep, &sweep->result.best[i], &sweep->result.best[0]);
 }
 
 static void print_overall(const struct sweep *sweep)
@@ -264,6 +267,7 @@ static void print_overall(const struct sweep *sweep)
     printf("\nall GPU counts, ");
     print_order(sweep);
     print_list(sweep);
+    print_note(sweep);
     print_doubt(sweep);
 }
 
@@ -288,15 +292,18 @@ static void print_by_count(const struct sweep *sweep)
         print_header(goal);
         for (uint32_t i = 0; i < result->n_best; i++)
             if (starts_count(result, i))
-                print_score(goal, &result->best[i]);
+                print_score(sweep, &result->best[i], &result->best[0]);
     }
+    uint32_t first = 0;
     for (uint32_t i = 0; i < result->n_best; i++) {
         if (starts_count(result, i)) {
+            first = i;
             printf("\n%u GPUs, ", result->best[i].plan.n_gpus);
             print_order(sweep);
         }
-        print_score(goal, &result->best[i]);
+        print_score(sweep, &result->best[i], &result->best[first]);
     }
+    print_note(sweep);
     if (counts->n <= 1)
         print_doubt(sweep);
     print_empty_counts(result, counts);

@@ -11,16 +11,29 @@ static void print_stats(const struct ty_validation *validation, const char *name
                         const struct ty_run_filter *filter)
 {
     const struct ty_error_stats stats = ty_validation_stats(validation, filter);
-    if (stats.n > 0)
-        printf("  %-20s %5u %8.1f %8.1f %8.1f %+8.1f\n", name, stats.n, 100.0 * stats.median_ape,
-               100.0 * stats.mean_ape, 100.0 * stats.p90_ape, 100.0 * stats.bias);
+    uint32_t n = 0;
+    const double in_80 = ty_validation_coverage(validation, filter, 80, &n);
+    if (stats.n == 0)
+        return;
+    printf("  %-20s %5u %8.1f %8.1f %8.1f %+8.1f", name, stats.n, 100.0 * stats.median_ape,
+           100.0 * stats.mean_ape, 100.0 * stats.p90_ape, 100.0 * stats.bias);
+    if (n > 0 && filter->error == TY_RUN_STEP_TIME)
+        printf(" %7.0f %7.0f", 100.0 * in_80,
+               100.0 * ty_validation_coverage(validation, filter, 90, NULL));
+    printf("\n");
+}
+
+static void print_header(const char *title)
+{
+    printf("\n%-22s %5s %8s %8s %8s %8s %7s %7s\n", title, "n", "median", "mean", "P90", "bias",
+           "in 80%", "in 90%");
 }
 
 static void print_groups(const struct ty_validation *validation, enum ty_run_key key,
                          const char *title)
 {
     const char *value;
-    printf("\n%-22s %5s %8s %8s %8s %8s\n", title, "n", "median", "mean", "P90", "bias");
+    print_header(title);
     for (uint32_t i = 0; (value = ty_validation_value(validation, key, i)); i++)
         print_stats(validation, *value ? value : "(none)",
                     &(struct ty_run_filter){TY_RUN_STEP_TIME, key, value, false});
@@ -38,9 +51,9 @@ static void print_overall(const struct ty_validation *validation)
         {"memory, all runs", {TY_RUN_MEMORY, TY_RUN_SOURCE, NULL, false}},
     };
     uint32_t n;
-    const double in_80 = ty_validation_coverage(validation, 80, &n);
-    const double in_90 = ty_validation_coverage(validation, 90, NULL);
-    printf("\n%-22s %5s %8s %8s %8s %8s\n", "overall", "n", "median", "mean", "P90", "bias");
+    const double in_80 = ty_validation_coverage(validation, NULL, 80, &n);
+    const double in_90 = ty_validation_coverage(validation, NULL, 90, NULL);
+    print_header("overall");
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
         print_stats(validation, figures[i].name, &figures[i].filter);
     if (n > 0)
@@ -211,27 +224,67 @@ static void print_held_out(const struct ty_validation *validation, const char *t
     print_overall(validation);
 }
 
+static void print_own(const struct ty_own_error *own)
+{
+    printf("\nSites left out of the fit, n of their own runs given to calibrate runs: error of "
+           "their others\n%8s %8s %8s %8s %8s\n",
+           "own runs", "n", "median", "mean", "P90");
+    for (int i = 0; i < TY_N_OWN; i++)
+        printf("%8u %8u %8.1f %8.1f %8.1f\n", own[i].n_runs, own[i].n, 100.0 * own[i].median_ape,
+               100.0 * own[i].mean_ape, 100.0 * own[i].p90_ape);
+}
+
+static void print_ratios(const struct ty_ratio_coverage ratios[2])
+{
+    static const char *const names[] = {"two plans", "two kinds of GPU"};
+    printf("\nRatios of two runs left out; widths from one half of the models, the other counted\n"
+           "%-22s %7s %7s %7s\n",
+           "", "pairs", "in 80%", "in 90%");
+    for (int i = 0; i < 2; i++)
+        printf("  %-20s %7u %7.1f %7.1f\n", names[i], ratios[i].n, 100.0 * ratios[i].in_80,
+               100.0 * ratios[i].in_90);
+}
+
 /* Constants fitted without the rows they predict, by both ways to leave rows out; JSON has room for
  * the first. */
 static int cross_validate(const struct cli_args *args, struct ty_validation *validation)
 {
     struct ty_error error = {0};
     struct ty_validation by_sources = {0};
+    struct ty_own_error own[TY_N_OWN];
+    struct ty_ratio_coverage ratios[2];
     const struct ty_validate_options options = {args->profile, args->jobs};
+    const struct ty_held_out held_out = {
+        .by_groups = validation, .by_sources = &by_sources, .own = own, .ratios = ratios};
     if (ty_validate_runs(args->runs, &options, &by_sources, &error) != TY_OK)
         return cli_fail(&error);
     int status = CLI_OK;
-    if (ty_validate_held_out(args->runs, args->jobs, validation, &by_sources, &error) != TY_OK) {
+    if (ty_validate_held_out(args->runs, args->jobs, &held_out, &error) != TY_OK) {
         status = cli_fail(&error);
     } else if (args->json) {
         status = print_json(validation);
     } else {
         print_held_out(validation, "Constants fitted without the row's sweep (five folds): error "
                                    "in percent");
+        print_ratios(ratios);
         print_held_out(&by_sources, "Constants fitted without the row's source: error in percent");
+        print_own(own);
     }
     ty_validation_free(&by_sources);
     return status;
+}
+
+static int extrapolate(const struct cli_args *args, struct ty_validation *validation)
+{
+    struct ty_error error = {0};
+    const struct ty_held_out held_out = {.by_series = validation};
+    if (ty_validate_held_out(args->runs, args->jobs, &held_out, &error) != TY_OK)
+        return cli_fail(&error);
+    if (args->json)
+        return print_json(validation);
+    print_held_out(validation, "Weak-scaling series, fitted without the rows of eight times the "
+                               "fewest GPUs and more: error of these in percent");
+    return CLI_OK;
 }
 
 int cmd_validate(struct cli_args *args)
@@ -241,13 +294,18 @@ int cmd_validate(struct cli_args *args)
         cli_refuse(&error, "validate", "needs --runs FILE, a CSV table of measured runs");
         return cli_fail(&error);
     }
+    if (args->cv && args->extrapolate) {
+        cli_refuse(&error, "--extrapolate", "not together with --cv");
+        return cli_fail(&error);
+    }
     struct ty_validation validation;
     const struct ty_validate_options options = {args->profile, args->jobs};
     if (ty_validate_runs(args->runs, &options, &validation, &error) != TY_OK)
         return cli_fail(&error);
-    int status = args->cv     ? cross_validate(args, &validation)
-                 : args->json ? print_json(&validation)
-                              : print_all(args, &validation);
+    int status = args->cv            ? cross_validate(args, &validation)
+                 : args->extrapolate ? extrapolate(args, &validation)
+                 : args->json        ? print_json(&validation)
+                                     : print_all(args, &validation);
     if (status == CLI_OK && args->out)
         status = plot(args->out, &validation);
     if (status == CLI_OK && n_refused(&validation) == validation.n_rows)

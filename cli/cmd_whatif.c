@@ -8,6 +8,7 @@
  * base.
  */
 #include "cli/axes.h"
+#include "include/trainyard_ratio.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +18,14 @@ static const double KNEE_ELASTICITY = 0.1;
 struct answer {
     bool feasible;
     struct ty_score score;
+    struct ty_ratio to_base; /* time of a token on a GPU over that of the base */
 };
 
 struct whatif {
     const struct cli_args *args;
     struct cli_args point; /* the command line of the point at hand */
     struct cli_inputs inputs;
+    struct cli_inputs base_inputs; /* of the base; model.hidden 0 before it is answered */
     struct axes axes;
     struct ty_plan kept; /* with --keep-plan: of the base */
     struct answer base;
@@ -51,7 +54,7 @@ static ty_status search_point(struct whatif *w, struct answer *out)
     search->options.effects = false;
     ty_status status = ty_search_run(search, &result, &w->error);
     if (status == TY_OK && result.n_best)
-        *out = (struct answer){true, result.best[0]};
+        *out = (struct answer){.feasible = true, .score = result.best[0]};
     ty_search_free(&result);
     free(search);
     return status == TY_ERR_INFEASIBLE ? TY_OK : status;
@@ -72,14 +75,14 @@ static ty_status predict_point(struct whatif *w, struct answer *out)
         const bool simulated = isfinite(p.step_time_s);
         const double step_s = simulated ? p.step_time_s : p.bound_s;
         const double tokens = (double)p.plan.gbs * p.plan.seq;
-        *out = (struct answer){true,
-                               {.plan = p.plan,
-                                .step_time_s = step_s,
-                                .tokens_per_s = tokens / step_s,
-                                .tokens_per_s_per_gpu = tokens / step_s / p.plan.n_gpus,
-                                .mfu = simulated ? p.mfu : (double)NAN,
-                                .peak_bytes = p.peak_bytes,
-                                .headroom_bytes = p.headroom_bytes}};
+        *out = (struct answer){.feasible = true,
+                               .score = {.plan = p.plan,
+                                         .step_time_s = step_s,
+                                         .tokens_per_s = tokens / step_s,
+                                         .tokens_per_s_per_gpu = tokens / step_s / p.plan.n_gpus,
+                                         .mfu = simulated ? p.mfu : (double)NAN,
+                                         .peak_bytes = p.peak_bytes,
+                                         .headroom_bytes = p.headroom_bytes}};
     }
     ty_predictor_destroy(predictor);
     return status;
@@ -102,6 +105,19 @@ static ty_status keep_plan(struct whatif *w)
     return TY_OK;
 }
 
+static struct ty_rated rated(const struct cli_inputs *inputs, const struct ty_score *score)
+{
+    return (struct ty_rated){&inputs->model, &inputs->cluster, &inputs->profile, &score->plan,
+                             1.0 / score->tokens_per_s_per_gpu};
+}
+
+static void compare(const struct whatif *w, struct answer *answer)
+{
+    const struct ty_rated point = rated(&w->inputs, &answer->score);
+    const struct ty_rated base = rated(&w->base_inputs, &w->base.score);
+    ty_ratio_of(&point, &base, &answer->to_base);
+}
+
 /* Answers the command line in w->point. */
 static ty_status ask(struct whatif *w, bool keep, struct answer *out)
 {
@@ -109,10 +125,12 @@ static ty_status ask(struct whatif *w, bool keep, struct answer *out)
     ty_status status = cli_load(&w->point, true, &w->inputs, &w->error);
     if (status != TY_OK)
         return status;
-    if (!keep)
-        return search_point(w, out);
-    status = keep_plan(w);
-    return status == TY_OK ? predict_point(w, out) : status;
+    status = keep ? keep_plan(w) : TY_OK;
+    if (status == TY_OK)
+        status = keep ? predict_point(w, out) : search_point(w, out);
+    if (status == TY_OK && out->feasible && w->base.feasible)
+        compare(w, out);
+    return status;
 }
 
 /* ---- text ----------------------------------------------------------------------------------- */
@@ -140,6 +158,10 @@ static void print_answer(const struct whatif *w, const struct answer *answer)
         printf(" %+7.1f %%", change_pct(w, answer));
     else
         printf(" %9s", "-");
+    if (w->base.feasible && answer != &w->base && !isnan(answer->to_base.p_faster))
+        printf(" %5.0f %%", 100.0 * answer->to_base.p_faster);
+    else
+        printf(" %7s", "");
     printf("  %s\n", cli_plan_text(&answer->score.plan, layout, sizeof layout));
 }
 
@@ -147,7 +169,7 @@ static void print_points(const struct whatif *w)
 {
     for (uint32_t i = 0; i < w->axes.n; i++)
         printf("%-20s ", setting_of(w, i)->path);
-    printf("%9s %10s %9s  plan\n", "tok/s/GPU", "step", "change");
+    printf("%9s %10s %9s %7s  plan\n", "tok/s/GPU", "step", "change", "P");
     for (uint32_t i = 0; i < w->axes.n; i++)
         printf("%-20s ", "as it is");
     print_answer(w, &w->base);
@@ -229,6 +251,15 @@ static void print_json_answer(const struct whatif *w, const struct answer *answe
     print_number("step_time_s", answer->score.step_time_s + unknown);
     printf(", ");
     print_number("change_pct", w->base.feasible ? change_pct(w, answer) + unknown : (double)NAN);
+    const bool compared = answer->feasible && w->base.feasible && answer != &w->base;
+    printf(", ");
+    print_number("p_faster", compared ? answer->to_base.p_faster : (double)NAN);
+    for (int percent = 80; percent <= 90; percent += 10) {
+        const double *ends =
+            percent == 80 ? answer->to_base.interval_80 : answer->to_base.interval_90;
+        if (compared && isfinite(ends[1]))
+            printf(", \"time_ratio_%d\": [%.17g, %.17g]", percent, ends[0], ends[1]);
+    }
     const struct ty_plan *plan = &answer->score.plan;
     if (answer->feasible)
         printf(", \"plan\": {\"gpus\": %u, \"tp\": %u, \"pp\": %u, \"vpp\": %u, \"cp\": %u, "
@@ -270,6 +301,7 @@ static ty_status answer_all(struct whatif *w)
     struct cli_progress progress;
     axes_base(&w->axes, w->args, &w->point);
     ty_status status = ask(w, false, &w->base);
+    w->base_inputs = w->inputs;
     if (status == TY_OK && w->args->keep_plan && !w->base.feasible)
         return cli_refuse(&w->error, "--keep-plan", "no plan fits without the settings to vary");
     cli_progress_start(&progress, w->args->quiet);
@@ -303,6 +335,8 @@ static int run(struct whatif *w)
         print_json(w);
     } else {
         print_points(w);
+        if (w->base.feasible)
+            printf("\nP: probability that the point is faster than the base, per token and GPU\n");
         print_knee(w);
         if (print_tornado(w) != TY_OK)
             return cli_fail(&w->error);

@@ -57,12 +57,20 @@ const struct cli_command cli_commands[] = {
      "listed with the reason.\n"
      "No measured cell is read for a prediction. \"trainyard show run ID --runs FILE\" prints the "
      "predict command of a row."},
-    {"calibrate", "import FILE... | fit --records FILE... | show PROFILE",
+    {"calibrate", "import FILE... | runs FILE... | fit --records FILE... | show PROFILE",
      "measurements into records and constants", CLI_CALIBRATE, CLI_MAX_WORDS, cmd_calibrate,
      "import reads training logs and benchmark results of many tools (docs/import.md lists them) "
      "and prints what it found: the plan as far as the log has it, the step time with what was "
      "dropped and why, and what is missing. --json prints one JSON object a line; --out writes "
      "that to a file.\n"
+     "runs turns your own measured steps into a site: three ratios, of the time of kernels, of "
+     "exposed communication and of the host, that later predictions take with --site FILE. A FILE "
+     "that ends in .csv is a table of runs (docs/formats.md, \"runs\"), any other a training log; "
+     "for logs, and for a single run given by flags and --step-time or --tokens-per-s, give "
+     "--model, --cluster, --stack and the plan flags the log lacks. One run is enough; "
+     "docs/calibration.md shows what more of them bring. It prints the error before and after, "
+     "what the runs leave open, and which further run would tell most; --out writes the site "
+     "file.\n"
      "A file without anything usable is reported with the reason; the exit status is 2 when no "
      "file had anything.\n"
      "fit turns records of microbenchmarks (what import wrote, or the output of the tools itself) "
@@ -115,7 +123,7 @@ const struct cli_command cli_commands[] = {
 
 const struct cli_option cli_options[] = {
     {"model", 'm', CLI_TEXT, TO(model), "NAME|FILE",
-     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW,
+     CLI_CALIBRATE | CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW,
      "built-in model or a HuggingFace config.json"},
     {"trace", 't', CLI_TEXT, TO(pool.trace), "FILE", CLI_POOL, "trace of jobs"},
     {"trace", 0, CLI_TEXT, TO(trace), "FILE", CLI_PREDICT | CLI_EXPLAIN,
@@ -172,17 +180,18 @@ const struct cli_option cli_options[] = {
     {"plan", 'p', CLI_TEXT, TO(plan), "FILE", CLI_TAKES_PLAN,
      "plan JSON file; flags override what it says"},
     {"profile", 0, CLI_TEXT, TO(profile), "NAME|FILE",
-     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW | CLI_VALIDATE |
-         CLI_COMM,
+     CLI_CALIBRATE | CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW |
+         CLI_VALIDATE | CLI_COMM,
      "calibrated constants; default: preset of the GPU"},
     {"stack", 0, CLI_TEXT, TO(stack), "NAME",
-     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW,
+     CLI_CALIBRATE | CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW,
      "training software whose defaults and overheads apply; default: generic"},
     {"site", 0, CLI_TEXT, TO(site), "NAME",
      CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW,
      "site whose measured runs correct compute, communication and host time"},
     {"set", 's', CLI_SET, 0, "PATH=VALUE",
-     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW | CLI_COMM,
+     CLI_CALIBRATE | CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW |
+         CLI_COMM,
      "sets one field, e.g. cluster.network.nic='200 Gb/s'; repeatable"},
     {"flops", 0, CLI_TEXT, TO(flops), "CONVENTION",
      CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
@@ -203,7 +212,11 @@ const struct cli_option cli_options[] = {
     {"out", 'o', CLI_TEXT, TO(out), "FOLDER", CLI_VALIDATE,
      "folder for a plot of predicted against measured time"},
     {"out", 'o', CLI_TEXT, TO(out), "FILE", CLI_CALIBRATE,
-     "records (import), the profile (fit) or plots (show) are written here"},
+     "records (import), the site (runs), the profile (fit) or plots (show) are written here"},
+    {"step-time", 0, CLI_TEXT, TO(step_time), "TIME", CLI_CALIBRATE,
+     "measured time of one step of the plan given by flags"},
+    {"tokens-per-s", 0, CLI_TEXT, TO(tokens_per_s), "RATE", CLI_CALIBRATE,
+     "the same as tokens/s of all GPUs together"},
     {"out", 'o', CLI_TEXT, TO(out), "FILE", CLI_DETECT, "the cluster file is written here"},
     {"gpu", 0, CLI_TEXT, TO(gpu), "NAME[,NAME]", CLI_SIZE,
      "GPUs to compare; alone: in the built-in cluster of each"},
@@ -213,6 +226,9 @@ const struct cli_option cli_options[] = {
     {"runs", 0, CLI_TEXT, TO(runs), "FILE", CLI_VALIDATE | CLI_SHOW, "CSV table of measured runs"},
     {"cv", 0, CLI_SWITCH, TO(cv), NULL, CLI_VALIDATE,
      "fit the constants again without the rows they predict: by groups, and source by source"},
+    {"extrapolate", 0, CLI_SWITCH, TO(extrapolate), NULL, CLI_VALIDATE,
+     "fit without the large runs of weak-scaling series (8 x the GPUs of the smallest) and predict "
+     "them"},
     {"worst", 0, CLI_U32, TO(worst), "N", CLI_VALIDATE, "rows with the largest errors to list"},
     {"measured", 0, CLI_TEXT, TO(explain.measured), "FIGURE", CLI_EXPLAIN,
      "what was measured: \"850 tokens/s/GPU\", \"9.6 s\", \"38 %\" (MFU, with --flops)"},

@@ -489,6 +489,10 @@ struct ty_profile {
     double site_host_ratio;    /* time of the host and of fixed costs */
     /* half width of the interval in ln(time): what measured runs of such stacks left */
     double dense_half_80, dense_half_90, moe_half_80, moe_half_90, tuning_half_80, tuning_half_90;
+    /* the same of the ratio of two times of one model: two plans on one kind of GPU; two kinds */
+    double dense_plans_80, dense_plans_90, moe_plans_80, moe_plans_90, tuning_plans_80,
+        tuning_plans_90;
+    double dense_gpus_80, dense_gpus_90, moe_gpus_80, moe_gpus_90, tuning_gpus_80, tuning_gpus_90;
     /* memory */
     double runtime_bytes; /* context, kernels, communicators */
     double usable_ratio;  /* share of device memory a plan may fill: above it "tight" */

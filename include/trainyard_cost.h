@@ -136,19 +136,12 @@ TY_API double ty_objective_value(enum ty_objective objective, const struct ty_go
 
 /* ---- choices under uncertainty ------------------------------------------------------------ */
 
-/* Errors of two predictions for the same model and machine are largely the same error. Their
- * correlation is assumed, until measured runs say better. */
-#define TY_ERROR_CORRELATION 0.8
-
-/* Probability that a plan of step time a_s is faster per token than one of b_s, when ln(time) of
- * each is off by a normal error whose 80 % interval is +-half_80 (NAN: only 0, 0.5 or 1).
+/* Probability that a time a_s is less than b_s, when ln(time) of each is off by a normal error
+ * whose 80 % interval is +-half_80 (NAN: only 0, 0.5 or 1), the two errors correlated. Of two
+ * plans: trainyard_ratio.h.
  *
  *   P = Phi(ln(b/a) / s),  s = (half_80 / 1.2816) sqrt(2 (1 - correlation)) */
 TY_API double ty_probability_faster(double a_s, double b_s, double half_80, double correlation);
-/* The same of two plans under the first objective of a goal, taken to be off as their step times
- * are. */
-TY_API double ty_probability_better(const struct ty_goal *goal, const struct ty_score *a,
-                                    const struct ty_score *b, double half_80);
 
 /* ---- the size of a machine ---------------------------------------------------------------- */
 

@@ -51,8 +51,8 @@ TY_API TY_MUST_CHECK ty_status ty_job_load(const char *path, struct ty_job *out,
 TY_API TY_MUST_CHECK ty_status ty_profile_load(const char *name_or_path, const char *stack,
                                                const struct ty_cluster *cluster,
                                                struct ty_profile *out, struct ty_error *error);
-/* Adds what runs of a built-in site have shown. */
-TY_API TY_MUST_CHECK ty_status ty_site_load(const char *site, struct ty_profile *profile,
+/* Adds what runs of a site have shown: a built-in one, or a file that calibrate runs wrote. */
+TY_API TY_MUST_CHECK ty_status ty_site_load(const char *name_or_path, struct ty_profile *profile,
                                             struct ty_error *error);
 
 /* The same from text in memory; `origin` names it in errors. */
@@ -207,13 +207,35 @@ struct ty_validate_options {
 TY_API TY_MUST_CHECK ty_status ty_validate_runs(const char *csv_path,
                                                 const struct ty_validate_options *options,
                                                 struct ty_validation *out, struct ty_error *error);
-/* Fits the constants again without the rows they predict and puts these predictions in place of
- * those of two validations of the table: one leaves out every fifth sweep of one source, model, GPU
- * and GPU count, the other one source after the other; either may be NULL. Minutes of computation.
- * returns TY_OK, TY_ERR_IO, TY_ERR_INPUT, TY_ERR_NOMEM, TY_ERR_INTERNAL. */
+/* Error at a site the fit has not seen, some of whose own runs were fitted as calibrate runs does:
+ * fractions, over n predictions of others of its runs. */
+struct ty_own_error {
+    uint32_t n_runs, n;
+    double median_ape, mean_ape, p90_ape;
+};
+enum { TY_N_OWN = 5 }; /* with 0, 1, 3, 5, 10 own runs */
+
+/* Share of pairs of held-out runs whose ratio lies in its interval. The half widths are of one half
+ * of the pairs, by a hash of source and model, the pairs counted of the other, both ways round. */
+struct ty_ratio_coverage {
+    uint32_t n; /* pairs */
+    double in_80, in_90;
+};
+/* What to compute with constants that were fitted without the rows they predict; each may be NULL.
+ * A validation holds one of the table in, and in its place the predictions and intervals of rows
+ * left out out; rows that were not left out lose theirs. */
+struct ty_held_out {
+    struct ty_validation *by_groups;  /* every fifth sweep of one source, model, GPU, GPU count */
+    struct ty_validation *by_sources; /* one source after the other */
+    struct ty_validation *by_series;  /* weak-scaling series from eight times the fewest GPUs on */
+    struct ty_own_error *own;         /* [TY_N_OWN] */
+    struct ty_ratio_coverage *ratios; /* [2]: two plans, two kinds of GPU */
+};
+/* Intervals: half widths of the errors left out of other folds (by_series: of the shipped
+ * profiles). Minutes of computation. returns TY_OK, TY_ERR_IO, TY_ERR_INPUT, TY_ERR_NOMEM,
+ * TY_ERR_INTERNAL. */
 TY_API TY_MUST_CHECK ty_status ty_validate_held_out(const char *csv_path, uint32_t n_threads,
-                                                    struct ty_validation *by_groups,
-                                                    struct ty_validation *by_sources,
+                                                    const struct ty_held_out *out,
                                                     struct ty_error *error);
 TY_API void ty_validation_free(struct ty_validation *validation);
 /* The text of a row under a key. */
@@ -236,9 +258,11 @@ struct ty_run_filter {
 };
 TY_API struct ty_error_stats ty_validation_stats(const struct ty_validation *validation,
                                                  const struct ty_run_filter *filter);
-/* Share of the measured step times inside the 80 % interval, of the rows that have one. n: out,
- * their number; may be NULL. NAN when there is none. */
-TY_API double ty_validation_coverage(const struct ty_validation *validation, uint32_t percent,
+/* Share of the measured step times inside the interval of 80 or 90 percent, of the rows of the
+ * filter (its error is not read; NULL: all) that have one. n: out, their number; may be NULL. NAN
+ * when there is none. */
+TY_API double ty_validation_coverage(const struct ty_validation *validation,
+                                     const struct ty_run_filter *filter, uint32_t percent,
                                      uint32_t *n);
 
 /* A sweep of layouts: at least 3 runs of one source with the same model, GPU, GPU count, sequence
@@ -368,11 +392,13 @@ TY_API TY_MUST_CHECK ty_status ty_comm_compare(const struct ty_collective_query 
 /* JSON of an answer; free with ty_text_free. */
 TY_API char *ty_comm_json(const struct ty_comm *comm);
 
-/* JSON of a prediction (the keys of `predict --json`) or of a search (its best plans, predicted
- * once more, with the same keys); free with ty_text_free. NULL: out of memory, or a plan of the
- * search that its own inputs refuse. */
+struct ty_evidence; /* trainyard_calibrate.h */
+/* JSON of a prediction (the keys of `predict --json`; evidence NULL: without that key) or of a
+ * search (its best plans, predicted once more, with the same keys); free with ty_text_free. NULL:
+ * out of memory, or a plan of the search that its own inputs refuse. */
 TY_API char *ty_prediction_json(const struct ty_prediction *prediction,
-                                const struct ty_profile *profile);
+                                const struct ty_profile *profile,
+                                const struct ty_evidence *evidence);
 /* Of one sizing for each kind of machine; best: index of the one to take, n for none. */
 TY_API char *ty_size_json(const struct ty_size *size, const struct ty_size_result *result,
                           uint32_t n, uint32_t best);

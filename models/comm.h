@@ -6,6 +6,7 @@
 #ifndef MODELS_COMM_H
 #define MODELS_COMM_H
 
+#include "include/trainyard_comm.h"
 #include "models/nccl_model.h"
 
 #include <assert.h>

@@ -6,6 +6,7 @@
  * g)
  */
 #include "models/goal.h"
+#include "include/trainyard_ratio.h"
 #include "models/predict.h"
 #include "models/reliability.h"
 #include "sim/error.h"
@@ -215,14 +216,21 @@ double ty_probability_faster(double a_s, double b_s, double half_80, double corr
     return 0.5 * erfc(-gain / spread / sqrt(2.0));
 }
 
-double ty_probability_better(const struct ty_goal *goal, const struct ty_score *a,
-                             const struct ty_score *b, double half_80)
+/* Better is less. */
+static double burden(const struct ty_goal *goal, const struct ty_score *score)
 {
     const enum ty_objective objective =
         goal && goal->n_objectives ? goal->objective[0] : TY_OBJECTIVE_TOKENS_PER_S_PER_GPU;
-    const double of_a = ty_objective_value(objective, goal, a);
-    const double of_b = ty_objective_value(objective, goal, b);
-    return more_is_better(objective)
-               ? ty_probability_faster(of_b, of_a, half_80, TY_ERROR_CORRELATION)
-               : ty_probability_faster(of_a, of_b, half_80, TY_ERROR_CORRELATION);
+    const double value = ty_objective_value(objective, goal, score);
+    return more_is_better(objective) ? 1.0 / value : value;
+}
+
+void ty_ratio_of_scores(const struct ty_search *search, const struct ty_score *a,
+                        const struct ty_score *b, struct ty_ratio *out)
+{
+    const struct ty_rated left = {search->model, search->cluster, search->profile, &a->plan,
+                                  burden(search->goal, a)};
+    const struct ty_rated right = {search->model, search->cluster, search->profile, &b->plan,
+                                   burden(search->goal, b)};
+    ty_ratio_of(&left, &right, out);
 }

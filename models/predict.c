@@ -6,6 +6,7 @@
 #include "models/predict.h"
 #include "models/cost.h"
 #include "models/effects.h"
+#include "models/interval.h"
 #include "models/measured.h"
 #include "sim/error.h"
 
@@ -156,31 +157,13 @@ static void interval(double time_s, double half_width, double out[2])
     out[1] = time_s * exp(half_width);
 }
 
-/* Of the class of the model, from what measured runs of the stack left. */
-void plan_half_widths(const struct setting *setting, const struct ty_plan *plan, double *half_80,
-                      double *half_90)
-{
-    const struct ty_profile *profile = &setting->profile;
-    *half_80 = profile->dense_half_80;
-    *half_90 = profile->dense_half_90;
-    for (uint32_t kind = 0; kind < setting->model.n_kinds; kind++)
-        if (setting->model.kinds[kind].mlp == TY_MLP_MOE) {
-            *half_80 = profile->moe_half_80;
-            *half_90 = profile->moe_half_90;
-        }
-    if (setting->model.lora_rank > 0 || plan->packed == TY_ON) {
-        *half_80 = profile->tuning_half_80;
-        *half_90 = profile->tuning_half_90;
-    }
-}
-
-/* T exp(-+h) */
+/* T exp(-+h): h of the class of the model, from what measured runs of the stack left. */
 static void report_intervals(const struct setting *setting, struct ty_prediction *answer)
 {
-    double half_80, half_90;
-    plan_half_widths(setting, &answer->plan, &half_80, &half_90);
-    interval(answer->step_time_s, half_80, answer->interval_80);
-    interval(answer->step_time_s, half_90, answer->interval_90);
+    const struct half_widths half =
+        interval_half_widths(&setting->profile, &setting->model, &answer->plan, INTERVAL_TIME);
+    interval(answer->step_time_s, half.of_80, answer->interval_80);
+    interval(answer->step_time_s, half.of_90, answer->interval_90);
 }
 
 static void report_origins(const struct origins *origins, struct ty_prediction *answer)

@@ -44,10 +44,6 @@ ty_status evaluator_simulate(struct evaluator *evaluator, const struct setting *
                              const struct ty_plan *plan, const struct ty_options *options,
                              struct step_result *out, struct ty_error *error);
 
-/* Half widths in ln(step time) of the 80 and 90 % intervals of a resolved plan; NAN: unknown. */
-void plan_half_widths(const struct setting *setting, const struct ty_plan *plan, double *half_80,
-                      double *half_90);
-
 /* tokens per optimizer step; model flop/s per GPU and MFU of a step time. MFU is against the
  * 16-bit dense peak (fp8 and fp4 steps mix precisions, so their own peak would be no measure). */
 double plan_tokens_per_step(const struct ty_plan *plan);

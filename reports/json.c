@@ -4,6 +4,8 @@
  * rely. Every key is always there; what is unknown or has no meaning (all numbers of a plan that
  * breaks a rule) is null.
  */
+#include "include/trainyard_calibrate.h"
+#include "include/trainyard_ratio.h"
 #include "include/trainyard_tools.h"
 #include "models/fields.h"
 #include "reports/json.h"
@@ -263,11 +265,24 @@ void json_prediction(struct json_writer *json, const struct ty_prediction *p,
     write_notes(json, "unused", TY_NOTE_UNUSED, p);
 }
 
-char *ty_prediction_json(const struct ty_prediction *prediction, const struct ty_profile *profile)
+/* Runs like the plan among those the constants were fitted on. */
+static void write_evidence(struct json_writer *json, const struct ty_evidence *evidence)
+{
+    json_object(json, "evidence");
+    json_text(json, "like", evidence->cell);
+    json_count(json, "rows", evidence->n_rows);
+    json_text(json, "unseen", evidence->n_rows ? NULL : evidence->unseen);
+    json_close(json);
+}
+
+char *ty_prediction_json(const struct ty_prediction *prediction, const struct ty_profile *profile,
+                         const struct ty_evidence *evidence)
 {
     struct json_writer json;
     json_begin(&json);
     json_object(&json, NULL);
+    if (evidence)
+        write_evidence(&json, evidence);
     json_prediction(&json, prediction, profile);
     json_close(&json);
     return json_finish(&json);
@@ -285,6 +300,20 @@ static void write_objectives(struct json_writer *json, const struct ty_goal *goa
     json_number(json, "useful_ratio", score->useful_ratio);
 }
 
+/* The plan against the first of its list. */
+static void write_ratio(struct json_writer *json, const struct ty_search *search,
+                        const struct ty_score *score, const struct ty_score *first)
+{
+    struct ty_ratio ratio;
+    ty_ratio_of_scores(search, score, first, &ratio);
+    json_object(json, "against_first");
+    json_number(json, "ratio", ratio.ratio);
+    write_interval(json, "interval_80", ratio.interval_80, 0.0);
+    write_interval(json, "interval_90", ratio.interval_90, 0.0);
+    json_number(json, "p_better", ratio.p_faster);
+    json_close(json);
+}
+
 /* The best plans, each predicted once more for what a score does not hold. */
 static ty_status write_plans(struct json_writer *json, const struct ty_search_result *result,
                              const struct ty_search *search)
@@ -298,18 +327,18 @@ static ty_status write_plans(struct json_writer *json, const struct ty_search_re
     if (status != TY_OK)
         return status;
     json_array(json, "plans");
+    uint32_t first = 0;
     for (uint32_t i = 0; i < result->n_best && status == TY_OK; i++) {
         struct ty_prediction prediction;
+        if (!search->overall && result->best[i].plan.n_gpus != result->best[first].plan.n_gpus)
+            first = i;
         status = ty_predictor_run(predictor, &result->best[i].plan, &options, &prediction, NULL);
         if (status != TY_OK)
             break;
         json_object(json, NULL);
         json_plan(json, "plan", &prediction.plan);
         write_objectives(json, search->goal, &result->best[i]);
-        const double half_80 = log(prediction.interval_80[1] / prediction.step_time_s);
-        json_number(
-            json, "p_first_is_better",
-            ty_probability_better(search->goal, &result->best[0], &result->best[i], half_80));
+        write_ratio(json, search, &result->best[i], &result->best[first]);
         json_prediction(json, &prediction, search->profile);
         json_close(json);
     }

@@ -6,6 +6,7 @@
  */
 #include "include/trainyard_cost.h"
 #include "models/cost.h"
+#include "models/interval.h"
 #include "models/predict.h"
 #include "sim/error.h"
 
@@ -108,10 +109,12 @@ static double outlay(const struct sizing *s, struct ty_size_result *out)
 
 static void judge(const struct sizing *s, struct ty_size_result *out)
 {
-    double time_s = s->size->job->downtime_s, half_90;
+    double time_s = s->size->job->downtime_s;
     for (uint32_t i = 0; i < out->n_phases; i++)
         time_s += out->phase_s[i];
-    plan_half_widths(&s->setting, &out->phase[0].plan, &out->half_80, &half_90);
+    out->half_80 = interval_half_widths(&s->setting.profile, &s->setting.model, &out->phase[0].plan,
+                                        INTERVAL_TIME)
+                       .of_80;
     const double known = isnan(out->half_80) ? 0.0 : out->half_80 / Z_90;
     const double spread = sqrt(known * known + failure_variance(s, &out->goodput, time_s));
     static const double z[TY_N_QUANTILES] = {-1.0, 0.0, 1.0};

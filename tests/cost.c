@@ -2,6 +2,7 @@
  * Money, energy, goodput and probabilities. Every figure is worked out by hand in its comment;
  * UT-x.y are the examples of the handbook. */
 #include "include/trainyard_cost.h"
+#include "include/trainyard_ratio.h"
 #include "tests/fixtures.h"
 #include "tests/tap.h"
 
@@ -164,7 +165,7 @@ static void goodput_examples(void)
 }
 
 /* Tables of the normal distribution: Phi(1) = 0.841345. s = h / 1.281552 x sqrt(2 (1 - rho)). */
-static void probabilities(void)
+static void normal_errors(void)
 {
     const double s = 0.1 / 1.2815515655446004 * sqrt(0.4);
     near(ty_probability_faster(1.0, exp(s), 0.1, 0.8), 0.841345, 1e-5, "one deviation faster");
@@ -172,16 +173,30 @@ static void probabilities(void)
     near(ty_probability_faster(2.0, 2.0, 0.1, 0.8), 0.5, 1e-12, "equal times");
     ok(ty_probability_faster(1.0, 2.0, (double)NAN, 0.8) == 1.0, "no error known: certain");
     ok(ty_probability_faster(1.0, 2.0, 0.1, 1.0) == 1.0, "one common error: certain");
+}
+
+/* One half width of 80 % apart: 1 - 0.2 / 2. */
+static void probabilities(void)
+{
     struct ty_goal goal;
-    ty_goal_init(&goal);
+    struct ty_model model = {.name = "any"};
+    struct ty_profile profile = {.dense_plans_80 = 0.1, .dense_plans_90 = 0.2};
+    const struct ty_search search = {
+        .model = &model, .cluster = &cluster, .profile = &profile, .goal = &goal};
     struct ty_score fast = {.step_time_s = 1.0, .useful_ratio = 1.0},
-                    slow = {.step_time_s = exp(s), .useful_ratio = 1.0};
+                    slow = {.step_time_s = exp(0.1), .useful_ratio = 1.0};
+    struct ty_ratio ratio;
+    ty_goal_init(&goal);
     fast.plan = slow.plan = plan_of(8);
-    near(ty_probability_better(&goal, &fast, &slow, 0.1), 0.841345, 1e-5, "by tokens/s/GPU");
+    fast.tokens_per_s_per_gpu = 1000.0;
+    slow.tokens_per_s_per_gpu = 1000.0 * exp(-0.1);
+    ty_ratio_of_scores(&search, &fast, &slow, &ratio);
+    near(ratio.p_faster, 0.9, 1e-12, "by tokens/s/GPU");
     goal.n_objectives = 1;
     goal.objective[0] = TY_OBJECTIVE_TIME_TO_TOKENS;
     goal.tokens = 1e9;
-    near(ty_probability_better(&goal, &fast, &slow, 0.1), 0.841345, 1e-5, "by time");
+    ty_ratio_of_scores(&search, &slow, &fast, &ratio);
+    near(ratio.p_faster, 0.1, 1e-12, "by time, the other way");
 }
 
 int main(void)
@@ -193,6 +208,7 @@ int main(void)
     idle_gpus_count();
     refuses_nonsense();
     goodput_examples();
+    normal_errors();
     probabilities();
     return tap_done();
 }

@@ -97,18 +97,19 @@ static void coverage(void)
 {
     const struct ty_validation validation = example();
     uint32_t n = 99;
-    ok(isnan(ty_validation_coverage(&validation, 80, &n)) && n == 0, "no interval, no coverage");
+    ok(isnan(ty_validation_coverage(&validation, NULL, 80, &n)) && n == 0,
+       "no interval, no coverage");
     const double intervals[][2] = {{9.0, 12.0}, {7.0, 9.0}, {20.0, 40.0}, {4.0, 6.0}};
     for (uint32_t i = 0; i < 4; i++) {
         rows[i].interval_80_s[0] = intervals[i][0];
         rows[i].interval_80_s[1] = intervals[i][1];
     }
-    within(ty_validation_coverage(&validation, 80, &n), 0.5, 1e-12,
+    within(ty_validation_coverage(&validation, NULL, 80, &n), 0.5, 1e-12,
            "two of four inside; ends count");
     ok(n == 4, "rows with an interval");
     rows[0].interval_90_s[0] = 1.0;
     rows[0].interval_90_s[1] = 1e6;
-    within(ty_validation_coverage(&validation, 90, &n), 1.0, 0.0, "one of one inside");
+    within(ty_validation_coverage(&validation, NULL, 90, &n), 1.0, 0.0, "one of one inside");
     ok(n == 1, "rows with a 90 %% interval");
 }
 

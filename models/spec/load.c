@@ -258,12 +258,10 @@ ty_status ty_field_set(enum ty_kind kind, void *value, const char *path, const c
 /* ---- profile ---------------------------------------------------------------------------- */
 
 /* Name and source stay those of the layer below: the stack is named by its own field. */
-static ty_status layer_under(const char *folder, const char *name, struct ty_profile *profile,
-                             struct ty_error *error)
+static ty_status layer_unnamed(const char *folder, const char *name, struct ty_profile *profile,
+                               struct ty_error *error)
 {
     struct ty_profile with = *profile;
-    if (!builtin_find(folder, name))
-        return refuse_name(folder, name, error);
     ty_status status = layer(TY_KIND_PROFILE, folder, name, &with, error);
     if (status != TY_OK)
         return status;
@@ -271,6 +269,13 @@ static ty_status layer_under(const char *folder, const char *name, struct ty_pro
     memcpy(with.source, profile->source, sizeof with.source);
     *profile = with;
     return TY_OK;
+}
+
+static ty_status layer_under(const char *folder, const char *name, struct ty_profile *profile,
+                             struct ty_error *error)
+{
+    return builtin_find(folder, name) ? layer_unnamed(folder, name, profile, error)
+                                      : refuse_name(folder, name, error);
 }
 
 /* "STACK" or "STACK@RELEASE": the release is a layer over its stack. */
@@ -347,9 +352,16 @@ static ty_status profile_over_presets(const char *path, const char *stack,
     return status == TY_OK ? layer(TY_KIND_PROFILE, "profiles", path, out, error) : status;
 }
 
-ty_status ty_site_load(const char *site, struct ty_profile *profile, struct ty_error *error)
+ty_status ty_site_load(const char *name_or_path, struct ty_profile *profile, struct ty_error *error)
 {
-    return layer_under("sites", site, profile, error);
+    struct ty_profile with = *profile;
+    with.site[0] = '\0';
+    const ty_status status = layer_unnamed("sites", name_or_path, &with, error);
+    if (status != TY_OK)
+        return status;
+    name_by_file(name_or_path, with.site, sizeof with.site);
+    *profile = with;
+    return TY_OK;
 }
 
 ty_status ty_profile_load(const char *name_or_path, const char *stack,

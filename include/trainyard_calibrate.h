@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A user's own runs as constants of the site: part of libtrainyard-tools (needs GSL, GPL-3 as a
+ * whole). A site is what is left when GPU, network and software are known: three ratios of time,
+ * of kernels, of collectives and of the host. docs/calibration.md
+ */
+#ifndef TRAINYARD_CALIBRATE_H
+#define TRAINYARD_CALIBRATE_H
+
+#include "trainyard_tools.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ty_runs {
+    uint32_t n;
+    struct ty_run *run; /* [n]; row.refused says why one cannot be predicted */
+};
+/* Appends every run of a table (docs/formats.md, "runs"). runs: zeroed or filled before; free with
+ * ty_runs_free, also after a failure. returns TY_OK, TY_ERR_IO, TY_ERR_INPUT, TY_ERR_NOMEM. */
+TY_API TY_MUST_CHECK ty_status ty_runs_add_table(const char *csv_path, struct ty_runs *runs,
+                                                 struct ty_error *error);
+/* Appends every run of a training log that has a step time or a token rate. like: model, cluster
+ * and profile of the runs, and a plan that goes before what the log says; where neither says, the
+ * plan's defaults. returns the same. */
+TY_API TY_MUST_CHECK ty_status ty_runs_add_log(const char *path, const struct ty_run *like,
+                                               struct ty_runs *runs, struct ty_error *error);
+/* Appends a copy of one run; row.id, row.measured_s (s, > 0), model, cluster, profile and plan are
+ * read. returns TY_OK, TY_ERR_NOMEM. */
+TY_API TY_MUST_CHECK ty_status ty_runs_add(const struct ty_run *run, struct ty_runs *runs);
+TY_API void ty_runs_free(struct ty_runs *runs);
+
+enum { TY_SITE_COMPUTE, TY_SITE_COMM, TY_SITE_HOST, TY_N_SITE };
+
+struct ty_site_fit {
+    uint32_t n;              /* runs that were used: measured, and possible to predict */
+    double ratio[TY_N_SITE]; /* site.compute_ratio, comm_ratio, host_ratio */
+    double covariance[TY_N_SITE * TY_N_SITE]; /* of ln(ratio) after the runs, row by row */
+    double informed[TY_N_SITE]; /* share of each ratio that the runs decide: 1 - variance after
+                                   over before */
+    double noise;               /* deviation of one run in ln(time), estimated with a prior */
+    double left;                /* variance of ln(time) the site still adds to a plan like these
+                                   runs, over that of a site without runs; 0..1 */
+    double *before_s, *after_s; /* [runs->n] predicted step time without site and with the ratios;
+                                   NAN: not used */
+};
+/* The most plausible ratios: least sum of a Cauchy loss of ln(predicted/measured) and log-normal
+ * priors around 1 (docs/calibration.md), through the simulator. What a profile says of a site
+ * is not read. n_threads 0: processors. Free with ty_site_fit_free. returns TY_OK, TY_ERR_INPUT
+ * (no run can be used: why), TY_ERR_NOMEM, TY_ERR_INTERNAL. Cost: about 50 predictions a run. */
+TY_API TY_MUST_CHECK ty_status ty_site_fit(const struct ty_runs *runs, uint32_t n_threads,
+                                           struct ty_site_fit *out, struct ty_error *error);
+TY_API void ty_site_fit_free(struct ty_site_fit *fit);
+/* A profile that holds the ratios and the intervals of the site and nothing else: ty_spec_write
+ * makes a file of it that ty_site_load reads. name: of the site. base: of the runs, with the
+ * intervals of a site that is not known. */
+TY_API void ty_site_profile(const struct ty_site_fit *fit, const char *name,
+                            const struct ty_profile *base, struct ty_profile *out);
+
+/* A plan that is worth a run. */
+struct ty_next_run {
+    uint32_t like;   /* run it varies */
+    char change[24]; /* "tp 8", "gpus 64" */
+    struct ty_plan plan;
+    double sd_now, sd_then; /* deviation in ln(time) that the site leaves to runs like these and
+                               to the candidates: now, after this run */
+};
+#define TY_MAX_NEXT 5
+/* The variations of the runs' plans (half and double of one size) that narrow this most, best
+ * first: mean over plans k of  g_k' C g_k  less  (g_k' C g)^2 / (noise^2 + g' C g),  with the
+ * derivatives g of ln(time) by ln(ratio). next: [TY_MAX_NEXT]. returns TY_OK, TY_ERR_NOMEM. */
+TY_API TY_MUST_CHECK ty_status ty_site_next(const struct ty_runs *runs,
+                                            const struct ty_site_fit *fit, uint32_t n_threads,
+                                            struct ty_next_run *next, uint32_t *n_next);
+
+/* How many of the runs the shipped constants were fitted on are like a plan: in vendor, fabric
+ * (or one scale-up domain), class of the GPU count, and task (dense, moe, lora, sft). */
+struct ty_evidence {
+    uint32_t n_rows;
+    char cell[96];    /* "nvidia, infiniband, 65-256 GPUs, dense" */
+    char unseen[128]; /* n_rows 0: the axes without such runs; "the combination" */
+};
+/* plan: n_gpus and packed are read. returns TY_OK, TY_ERR_NOMEM, TY_ERR_INTERNAL. */
+TY_API TY_MUST_CHECK ty_status ty_evidence_of(const struct ty_model *model,
+                                              const struct ty_cluster *cluster,
+                                              const struct ty_plan *plan, struct ty_evidence *out,
+                                              struct ty_error *error);
+/* Makes the intervals of a profile as wide as any class of it, or of all stacks, has: for a plan
+ * without evidence. */
+TY_API void ty_evidence_widen(struct ty_profile *profile);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,62 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# Probabilities in sweep and whatif, evidence in predict, from outside.
+use strict;
+use warnings;
+use JSON::PP;
+use List::Util qw(all);
+use Test::More;
+
+my $trainyard = ($ENV{B} // 'build') . '/trainyard';
+my $inputs = '--model llama3-8b --cluster dgx-h100 --gbs 64 --seq 8192 -q';
+
+sub json { return decode_json(scalar `$trainyard $_[0] --json`) }
+
+# ---- sweep -----------------------------------------------------------------------------------
+my @plans = @{json("sweep $inputs --gpus 16,32")->{plans}};
+my %lists;
+push @{$lists{$_->{plan}{gpus}}}, $_->{against_first} for @plans;
+is(scalar keys %lists, 2, 'two lists');
+for my $gpus (sort keys %lists) {
+    my ($best, @others) = @{$lists{$gpus}};
+    is($best->{ratio}, 1, "$gpus GPUs: the first against itself");
+    is($best->{p_better}, 0.5, 'has an even chance');
+    ok((all { $_->{ratio} >= 1 && $_->{p_better} <= 0.5 && $_->{p_better} > 0 } @others),
+        'the others are behind');
+    ok((all { $_->{interval_90}[0] < $_->{interval_80}[0] && $_->{interval_80}[0] < $_->{ratio} }
+            @others), 'the wider interval is around the narrower');
+}
+# The chance of the second by the formula of docs/calibration.md, from the interval printed.
+my $second = $lists{16}[1];
+my $h80 = log($second->{interval_80}[1] / $second->{ratio});
+my $h90 = log($second->{interval_90}[1] / $second->{ratio});
+my $x = log($second->{ratio});
+my $g = $x < $h80 ? log(5) * $x / $h80 : log(5) + log(2) * ($x - $h80) / ($h90 - $h80);
+cmp_ok(abs($second->{p_better} - exp(-$g) / 2), '<', 1e-9, 'the formula gives the same chance');
+my $text = `$trainyard sweep $inputs --gpus 16`;
+like($text, qr/memory\s+P$/m, 'text: a column');
+my $percent = sprintf '%.0f%%', 100 * $second->{p_better};
+like($text, qr/GiB\s+\Q$percent\E$/m, 'text: the same chance');
+
+# ---- whatif ----------------------------------------------------------------------------------
+my $whatif = json("whatif $inputs --gpus 16 --set cluster.gpu=h100-sxm,h200-sxm");
+my ($same, $faster) = @{$whatif->{points}};
+is($same->{p_faster}, 0.5, 'whatif: the base itself');
+cmp_ok($faster->{p_faster}, '>', 0.5, 'more bandwidth is likely faster');
+cmp_ok($faster->{time_ratio_80}[0], '<', $faster->{time_ratio_80}[1], 'with an interval');
+is($whatif->{base}{p_faster}, undef, 'the base has no chance against itself');
+
+# ---- evidence --------------------------------------------------------------------------------
+my $seen = json('predict --model llama3-8b --cluster dgx-h100 --gpus 64 --tp 4 --gbs 128 --seq 8192');
+cmp_ok($seen->{evidence}{rows}, '>', 10, 'runs on 64 H100 inform the constants');
+my $unseen = '--model deepseek-v3 --cluster mi300x-8x --gpus 8192 --tp 8 --pp 8 --ep 8 --gbs 8192 --seq 4096';
+my $far = json("predict $unseen");
+is($far->{evidence}{rows}, 0, 'none on 8192 MI300X');
+like(`$trainyard predict $unseen`, qr/\Ano evidence: .*amd.*unseen: /, 'the first line says so');
+unlike(`$trainyard predict $inputs --gpus 64`, qr/no evidence/, 'and is not there where runs are');
+my $wide = log($far->{interval_80}[1] / $far->{step_time_s});
+my $narrow = log($seen->{interval_80}[1] / $seen->{step_time_s});
+cmp_ok($wide, '>=', $narrow, 'its interval is no narrower');
+my $moe = json('predict --model deepseek-v2-lite --cluster dgx-h100 --gpus 8 --ep 8 --gbs 64 --seq 4096 --measured');
+cmp_ok($wide, '>=', log($moe->{interval_80}[1] / $moe->{step_time_s}) - 1e-9, 'nor than that of experts');
+done_testing();
