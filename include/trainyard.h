@@ -394,6 +394,7 @@ struct ty_plan {
     int optimizer;              /* enum ty_optimizer */
     int attention;              /* enum ty_attention_kernel */
     int schedule;               /* enum ty_schedule */
+    char layout[256];           /* what each chunk holds, "Et*3|(tt|)*29,m|L"; default: even */
     uint32_t pp_group;          /* interleaved: micro-batches of one chunk in a row; default pp */
     int recompute_early;        /* enum ty_switch: recompute the first layer of a backward pass
                                    before its gradient has arrived; default off */
@@ -664,6 +665,13 @@ TY_API TY_MUST_CHECK ty_status ty_plan_resolve(const struct ty_model *model,
                                                const struct ty_plan *plan, struct ty_plan *resolved,
                                                struct ty_note *notes, uint32_t max_notes,
                                                uint32_t *n_notes);
+
+/* Writes the shortest form of a layout (plan.layout) of at most 4,096 chunks to out [bytes]; out
+ * may be the text itself. returns TY_OK, TY_ERR_INPUT (error: the character, and what is legal
+ * there), TY_ERR_LIMIT (it does not fit), TY_ERR_NOMEM. Source: Megatron-Core's pipeline layouts.
+ */
+TY_API TY_MUST_CHECK ty_status ty_layout_shorten(const char *layout, char *out, size_t bytes,
+                                                 struct ty_error *error);
 
 /* Every rule of handbook 11.1 that a resolved plan breaks, all at once, with the legal values.
  * out [max], n: number found (may exceed max; then only max are written). Cost about 1 us, 20 us

@@ -100,14 +100,14 @@ void layer_items(const struct setting *setting, const struct ty_plan *plan, enum
                  uint32_t kind, enum layer_phase phase, struct item_list *out)
 {
     static void (*const forward[])(struct build *) = {
-        [WHAT_LAYER] = whole_layer_forward,
-        [WHAT_EMBEDDING] = embedding_forward,
-        [WHAT_HEAD] = head_forward,
+        [WHAT_LAYER] = whole_layer_forward, [WHAT_EMBEDDING] = embedding_forward,
+        [WHAT_HEAD] = head_forward,         [WHAT_MTP] = mtp_modules_forward,
+        [WHAT_LOSS] = loss_forward,
     };
     static void (*const backward[])(struct build *) = {
-        [WHAT_LAYER] = whole_layer_backward,
-        [WHAT_EMBEDDING] = embedding_backward,
-        [WHAT_HEAD] = head_backward,
+        [WHAT_LAYER] = whole_layer_backward, [WHAT_EMBEDDING] = embedding_backward,
+        [WHAT_HEAD] = head_backward,         [WHAT_MTP] = mtp_modules_backward,
+        [WHAT_LOSS] = loss_backward,
     };
     struct build build;
     build_init(&build, setting, plan, out);

@@ -12,7 +12,14 @@
 
 enum layer_phase { PHASE_FORWARD, PHASE_BACKWARD, PHASE_DGRAD, PHASE_WGRAD, N_PHASES };
 /* What a pass runs: a layer of a kind, or the ends of the model. */
-enum layer_what { WHAT_LAYER, WHAT_EMBEDDING, WHAT_HEAD };
+enum layer_what {
+    WHAT_LAYER,
+    WHAT_EMBEDDING,
+    WHAT_HEAD, /* with the MTP modules */
+    WHAT_MTP,  /* the MTP modules without their heads */
+    WHAT_LOSS, /* the heads alone, of the MTP modules too */
+    N_WHATS
+};
 
 struct item {
     bool is_collective;

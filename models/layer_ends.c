@@ -112,13 +112,11 @@ static void mtp_forward(struct build *build)
     build_norms_forward(build, MTP_NORMS);
     build_column_forward(build, &linear);
     whole_layer_forward(build);
-    one_head_forward(build);
 }
 
 static void mtp_backward(struct build *build)
 {
     const struct linear linear = join(build);
-    one_head_backward(build);
     whole_layer_backward(build);
     build_column_backward(build, &linear, true);
     build_norms_backward(build, MTP_NORMS);
@@ -131,16 +129,52 @@ void head_forward(struct build *build)
     build->kind = last_kind(model);
     build_norms_forward(build, model->final_norm ? 1.0 : 0.0);
     one_head_forward(build);
-    for (uint32_t i = 0; i < model->n_mtp; i++)
+    for (uint32_t i = 0; i < model->n_mtp; i++) {
         mtp_forward(build);
+        one_head_forward(build);
+    }
 }
 
 void head_backward(struct build *build)
 {
     const struct ty_model *model = &build->setting->model;
     build->kind = last_kind(model);
-    for (uint32_t i = 0; i < model->n_mtp; i++)
+    for (uint32_t i = 0; i < model->n_mtp; i++) {
+        one_head_backward(build);
         mtp_backward(build);
+    }
     one_head_backward(build);
+    build_norms_backward(build, model->final_norm ? 1.0 : 0.0);
+}
+
+/* ---- the two apart, on stages of their own */
+
+void mtp_modules_forward(struct build *build)
+{
+    build->kind = last_kind(&build->setting->model);
+    for (uint32_t i = 0; i < build->setting->model.n_mtp; i++)
+        mtp_forward(build);
+}
+
+void mtp_modules_backward(struct build *build)
+{
+    build->kind = last_kind(&build->setting->model);
+    for (uint32_t i = 0; i < build->setting->model.n_mtp; i++)
+        mtp_backward(build);
+}
+
+void loss_forward(struct build *build)
+{
+    const struct ty_model *model = &build->setting->model;
+    build_norms_forward(build, model->final_norm ? 1.0 : 0.0);
+    for (uint32_t i = 0; i <= model->n_mtp; i++)
+        one_head_forward(build);
+}
+
+void loss_backward(struct build *build)
+{
+    const struct ty_model *model = &build->setting->model;
+    for (uint32_t i = 0; i <= model->n_mtp; i++)
+        one_head_backward(build);
     build_norms_backward(build, model->final_norm ? 1.0 : 0.0);
 }

@@ -105,5 +105,9 @@ void embedding_forward(struct build *build);
 void embedding_backward(struct build *build);
 void head_forward(struct build *build);
 void head_backward(struct build *build);
+void mtp_modules_forward(struct build *build);
+void mtp_modules_backward(struct build *build);
+void loss_forward(struct build *build);
+void loss_backward(struct build *build);
 
 #endif

@@ -3,7 +3,8 @@
  * Which layers sit on which pipeline chunk. Slots are numbered chunk-major: slot = v * pp + stage
  * (interleaved: stage s holds slots s, s + pp, ...). Equal counts when the layers divide; otherwise
  * embedding, loss and MTP count as one layer each (Megatron's "account for embedding and loss");
- * with vpp = 1 any remainder goes one layer each to the middle stages.
+ * with vpp = 1 any remainder goes one layer each to the middle stages. A plan may bring its own
+ * layout.
  */
 #ifndef MODELS_LAYOUT_H
 #define MODELS_LAYOUT_H
@@ -12,11 +13,29 @@
 
 struct slot {
     uint32_t first_layer, n_layers;
-    bool embedding, head; /* head: final norm, output layer, loss, MTP modules */
+    bool embedding, head; /* head: final norm, output layer, loss; and MTP modules unless bare */
+    bool mtp;             /* MTP modules whose heads are in another slot */
+    bool bare;            /* a head whose MTP modules are in another slot */
 };
 
 /* true when the layers can be laid out; writes pp * vpp slots (NULL: only asks). Stage s of chunk
- * v is slots[v * pp + s]. */
+ * v is slots[v * pp + s]. error: why not, for a plan that brings its layout (may be NULL). */
 bool layout_slots(const struct setting *setting, const struct ty_plan *plan, struct slot *slots);
+bool layout_check(const struct setting *setting, const struct ty_plan *plan,
+                  struct ty_error *error);
+
+/* ---- layout_text.c: plan.layout */
+
+struct layout_chunk {
+    uint32_t n_layers, n_mtp;
+    bool embedding, loss;
+};
+
+/* Reads a layout: *n chunks, the first `max` at most written (chunks NULL: only counts). returns
+ * false, with the character and what is legal there in error, for a text that is none. */
+bool layout_parse(const char *text, struct layout_chunk *chunks, uint32_t max, uint32_t *n,
+                  struct ty_error *error);
+/* The shortest text of its kind. false: it does not fit. */
+bool layout_print(const struct layout_chunk *chunks, uint32_t n, char *text, size_t bytes);
 
 #endif

@@ -339,6 +339,11 @@ static bool layers_broken(struct scope *s)
 static void layers_tell(const struct scope *s, struct ty_violation *out)
 {
     const struct ty_plan *p = s->plan;
+    struct ty_error error = {0};
+    if (!layout_check(s->setting, p, &error)) {
+        SAY("layout %s", error.text);
+        return;
+    }
     SAY("%u layers do not fill pp*vpp = %u*%u = %llu chunks evenly, nor with embedding, head and "
         "%u MTP modules counted as layers",
         s->setting->model.n_layers, p->pp, p->vpp, (unsigned long long)p->pp * p->vpp,

@@ -155,7 +155,7 @@ struct stage {
     double working_bytes;          /* the same + work */
     double unit;                   /* parameters */
     double attention_matrix, mlp_matrix, shared_matrix, expert_matrix;
-    bool embedding, head;
+    bool embedding, head, mtp;
 };
 
 static void raise_to(double *largest, double value)
@@ -219,11 +219,11 @@ static void add_ends(const struct terms *t, struct stage *out)
 }
 
 /* MTP modules: the last kind of layer, a 2h x h projection and three norms each; they read the
- * embedding too, so the last stage holds a copy of it. */
+ * embedding too, so their stage holds a copy of it. */
 static void add_mtp(const struct terms *t, double imbalance, struct stage *out)
 {
     const struct ty_model *model = &t->setting->model;
-    if (!out->head || !model->n_mtp)
+    if (!out->mtp || !model->n_mtp)
         return;
     const double h = model->hidden, norm = model->norm == TY_NORM_LAYER ? 2.0 : 1.0;
     const struct layer_memory *layer = &t->kind[model->layer_kind[model->n_layers - 1]];
@@ -231,7 +231,7 @@ static void add_mtp(const struct terms *t, double imbalance, struct stage *out)
     const double hidden = 2.0 * h * t->tokens / (t->plan->sp == TY_ON ? t->plan->tp : 1);
     out->dense += n * (layer->dense + 2.0 * h * h / t->plan->tp + 3.0 * h * norm);
     out->expert += n * layer->expert;
-    if (!out->embedding && !model->tied)
+    if (!out->embedding && !(model->tied && out->head))
         out->dense += t->table;
     out->kept.fixed += n * (layer->kept.fixed + 4.0 * hidden); /* two normed inputs, joined */
     out->kept.routed += n * layer->kept.routed;
@@ -250,6 +250,7 @@ static void sum_stage(const struct terms *t, uint32_t stage, double imbalance, s
         add_layers(t, slot, imbalance, &n_layers, out);
         out->embedding |= slot->embedding;
         out->head |= slot->head;
+        out->mtp |= slot->mtp || (slot->head && !slot->bare);
     }
     add_ends(t, out);
     add_mtp(t, imbalance, out);

@@ -8,6 +8,7 @@
  *     value, so that equal work means equal resolved plans;
  *   - resolving a resolved plan changes nothing.
  */
+#include "models/layout.h"
 #include "models/pipeline.h"
 #include "models/fields.h"
 #include "models/offload.h"
@@ -168,6 +169,10 @@ static void resolve_sizes(const struct resolver *r, const struct features *has)
     default_size(r, &plan->cp, 1, "cp", "no context parallelism asked for");
     default_size(r, &plan->ep, 1, "ep", "no expert parallelism asked for");
     default_size(r, &plan->etp, 1, "etp", "experts are not split");
+    uint32_t laid = 0; /* chunks of a layout of its own */
+    if (plan->layout[0] && plan->vpp == 0 && plan->pp > 0 &&
+        layout_parse(plan->layout, NULL, 0, &laid, NULL) && laid % plan->pp == 0)
+        plan->vpp = laid / plan->pp;
     const uint32_t chunks = pipeline_fixed_chunks((enum ty_schedule)plan->schedule);
     if (chunks == 1)
         drop_size(r, &plan->vpp, 1, "vpp", "only interleaved, zb-v and dualpipev have chunks");

@@ -167,9 +167,9 @@ struct step {
     double jitter;        /* factor on the time of passes */
     double pass_fixed_s;  /* share of a pass in the fixed time of a micro-batch */
     const struct record *layer[2][TY_MAX_KINDS][N_PASS_KINDS]; /* [plain][kind] */
-    const struct record *end[2][N_PASS_KINDS];                 /* embedding, head */
-    struct held held[2 + TY_MAX_KINDS]; /* of the embedding, the head, each kind */
-    double kept_bytes[2][TY_MAX_KINDS]; /* [plain][kind]: activations of a layer */
+    const struct record *end[N_WHATS][N_PASS_KINDS];           /* by enum layer_what */
+    struct held held[N_WHATS + TY_MAX_KINDS]; /* of what is no layer, of each kind */
+    double kept_bytes[2][TY_MAX_KINDS];       /* [plain][kind]: activations of a layer */
     struct traffic traffic;
     struct group_shape pp;   /* of the pipeline axis */
     bool link_used[N_LINKS]; /* by step-level traffic */

@@ -48,31 +48,46 @@ static void fill_held(const struct step *step, const struct slot *slot, double a
     out->trained[SHARE_EXPERT] = frozen ? 0.0 : out->params[SHARE_EXPERT];
 }
 
+/* What is no layer: what it adds to a stage that has the embedding, if its own has it. */
+static void fill_end(struct step *step, enum layer_what what, const struct slot *slot)
+{
+    const uint32_t at = (uint32_t)(slot - step->slots) % step->n_stages;
+    struct slot alone = {.head = slot->head, .mtp = slot->mtp, .bare = slot->bare};
+    struct held *held = &step->held[what];
+    for (uint32_t place = at; place < step->n_places; place += step->n_stages)
+        alone.embedding |= step->slots[place].embedding;
+    fill_held(step, &alone, 0.0, held);
+    for (uint32_t share = 0; share < N_SHARES && alone.embedding; share++) {
+        held->params[share] -= step->held[WHAT_EMBEDDING].params[share];
+        held->trained[share] -= step->held[WHAT_EMBEDDING].trained[share];
+    }
+}
+
 static void fill_all_held(struct step *step)
 {
     const struct ty_model *model = &step->setting->model;
-    /* On one stage, head and embedding share what they can: the head is what it adds. */
-    const bool together = step->n_stages == 1 || step->pipeline.shape != PIPELINE_ROUND;
-    const struct slot embedding = {.embedding = true}, head = {.embedding = together, .head = true};
+    const struct slot embedding = {.embedding = true};
     bool seen[TY_MAX_KINDS] = {false};
-    fill_held(step, &embedding, 0.0, &step->held[0]);
-    fill_held(step, &head, 0.0, &step->held[1]);
-    for (uint32_t share = 0; share < N_SHARES && together; share++) {
-        step->held[1].params[share] -= step->held[0].params[share];
-        step->held[1].trained[share] -= step->held[0].trained[share];
+    fill_held(step, &embedding, 0.0, &step->held[WHAT_EMBEDDING]);
+    for (uint32_t place = 0; place < step->n_places; place++) {
+        const struct slot *slot = &step->slots[place];
+        if (slot->mtp)
+            fill_end(step, WHAT_MTP, slot);
+        if (slot->head)
+            fill_end(step, slot->bare ? WHAT_LOSS : WHAT_HEAD, slot);
     }
     for (uint32_t layer = 0; layer < model->n_layers; layer++) {
         const uint32_t kind = model->layer_kind[layer];
         const struct slot one = {.first_layer = layer, .n_layers = 1};
         if (!seen[kind])
-            fill_held(step, &one, step->setting->params.adapter[kind], &step->held[2 + kind]);
+            fill_held(step, &one, step->setting->params.adapter[kind], &step->held[N_WHATS + kind]);
         seen[kind] = true;
     }
 }
 
 const struct held *step_held(const struct step *step, const struct unit *unit)
 {
-    return &step->held[unit->what == WHAT_LAYER ? 2 + unit->kind : unit->what == WHAT_HEAD];
+    return &step->held[unit->what == WHAT_LAYER ? N_WHATS + unit->kind : unit->what];
 }
 
 void step_held_add(struct held *sum, const struct held *held)

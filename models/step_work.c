@@ -53,9 +53,16 @@ static ty_status load_records(struct step *step)
     bool used[TY_MAX_KINDS] = {false};
     for (uint32_t layer = 0; layer < model->n_layers; layer++)
         used[model->layer_kind[layer]] = true;
-    ty_status status = load(step, false, WHAT_EMBEDDING, 0, step->end[0]);
-    if (status == TY_OK)
-        status = load(step, false, WHAT_HEAD, 0, step->end[1]);
+    bool ends[N_WHATS] = {[WHAT_EMBEDDING] = true};
+    ty_status status = TY_OK;
+    for (uint32_t place = 0; place < step->n_places; place++) {
+        const struct slot *slot = &step->slots[place];
+        ends[WHAT_MTP] |= slot->mtp;
+        ends[slot->bare ? WHAT_LOSS : WHAT_HEAD] |= slot->head;
+    }
+    for (uint32_t what = WHAT_EMBEDDING; status == TY_OK && what < N_WHATS; what++)
+        if (ends[what])
+            status = load(step, false, (enum layer_what)what, 0, step->end[what]);
     for (uint32_t kind = 0; status == TY_OK && kind < model->n_kinds; kind++) {
         if (!used[kind])
             continue;
@@ -110,7 +117,7 @@ ty_status step_prepare(struct step *step, const struct setting *setting, const s
 
 uint32_t step_n_units(const struct slot *slot)
 {
-    return slot->embedding + slot->n_layers + slot->head;
+    return slot->embedding + slot->n_layers + (slot->mtp || slot->head);
 }
 
 /* Which layer of its stage the n-th of a place is. */
@@ -129,7 +136,7 @@ struct unit step_unit(const struct step *step, uint32_t place, uint32_t index)
         return (struct unit){.what = WHAT_EMBEDDING};
     const uint32_t layer = index - at->embedding;
     if (layer == at->n_layers)
-        return (struct unit){.what = WHAT_HEAD};
+        return (struct unit){.what = at->mtp ? WHAT_MTP : at->bare ? WHAT_LOSS : WHAT_HEAD};
     const uint32_t rerun = step->plan->recompute_layers, moved = step->plan->offload_layers;
     const uint32_t layer_at = rerun || moved ? layer_of_stage(step, place, layer) : 0;
     return (struct unit){.what = WHAT_LAYER,
@@ -142,7 +149,7 @@ const struct record *step_record(const struct step *step, const struct unit *uni
                                  enum pass_kind kind)
 {
     return unit->what == WHAT_LAYER ? step->layer[unit->plain][unit->kind][kind]
-                                    : step->end[unit->what == WHAT_HEAD][kind];
+                                    : step->end[unit->what][kind];
 }
 
 double step_pass_fixed_s(const struct step *step, enum pass_kind kind)

@@ -61,6 +61,8 @@ refused('schedule that nobody has', 2, qr/--schedule spiral.*gpipe, 1f1b/s,
     'predict', @plan, '--schedule', 'spiral');
 refused('size that follows from others', 2, qr/--dp is no input: it is gpus/,
     'predict', @plan, '--dp', 8);
+refused('a layout that is none', 2, qr/--layout.*character 3: legal are E, t, m, L/s,
+    'predict', @plan, '--layout', 'Etx');
 refused('option without value', 2, qr/--tp.*needs a value/, 'predict', @job, '--tp');
 refused('stray argument', 2, qr/unexpected argument "x"/, 'predict', 'x');
 refused('option of another command', 2, qr/unknown option --out/, 'predict', '--out', 'x');

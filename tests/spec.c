@@ -203,6 +203,9 @@ static void test_composites(void)
     ok(set(&plan, "overlap", "tp,grad") == TY_OK &&
            plan.overlap == (TY_OVERLAP_TP | TY_OVERLAP_GRAD | TY_OVERLAP_GIVEN),
        "overlap tp,grad");
+    ok(set(&plan, "layout", "Ettt|tt|tt|tt|L") == TY_OK &&
+           strcmp(plan.layout, "Et*3|(tt|)*3,L") == 0,
+       "layout: kept as %s", plan.layout);
     ok(set(&plan, "overlap", "none") == TY_OK && plan.overlap == TY_OVERLAP_GIVEN, "overlap none");
     ok(set(&plan, "seq", "8192") == TY_OK && set(&plan, "gbs", "4194304 tok") == TY_OK &&
            plan.gbs == 512,
@@ -231,6 +234,13 @@ static void test_bad_plan_values(void)
         {"grad_dtype", "fp8", TY_ERR_INPUT, "legal: auto, bf16, fp32"},
         {"gbs", "4Mtok", TY_ERR_INPUT, "needs seq"},
         {"gbs", "4 M", TY_ERR_INPUT, "wrong unit"},
+        {"layout", "Et*8|tq|L", TY_ERR_INPUT, "character 7: legal are E, t, m, L"},
+        {"layout",
+         "Et|tt|m|tt|ttt|tttt|Et|tt|m|tt|ttt|tttt|Et|tt|m|tt|ttt|tttt|Et|tt|m|tt|ttt|tttt|"
+         "Et|tt|m|tt|ttt|tttt|Et|tt|m|tt|ttt|tttt|Et|tt|m|tt|ttt|tttt|Et|tt|m|tt|ttt|tttt|"
+         "Et|tt|m|tt|ttt|tttt|Et|tt|m|tt|ttt|tttt|Et|tt|m|tt|ttt|tttt|Et|tt|m|tt|ttt|tttt|"
+         "Et|tt|m|tt|ttt|tttt|Et|tt|m|tt|ttt|tttt|Et|tt|m|tt|ttt|tttt|Et|tt|m|tt|ttt|tttt|",
+         TY_ERR_LIMIT, "needs more than 255 characters"},
         {"schedule", "zb-h2", TY_ERR_INPUT, "zb-h1, zb-v, dualpipe, dualpipev"},
         {"moe_imbalance", "0.5", TY_ERR_INPUT, "legal: 1 to"},
         {"tpp", "2", TY_ERR_INPUT, "the nearest is"},
@@ -330,7 +340,9 @@ static void fill_oddly(enum ty_kind kind, void *value, unsigned salt)
             memcpy(at, &count, sizeof count);
             break;
         case TY_FIELD_TEXT:
-            snprintf(at, fields[i].size, "t%u \"\\ \xc2\xb5", salt);
+            snprintf(at, fields[i].size,
+                     strcmp(fields[i].path, "layout") == 0 ? "Et*%u|L" : "t%u \"\\ \xc2\xb5",
+                     salt + 3);
             break;
         default:
             *(bool *)(void *)at = true;

@@ -125,6 +125,12 @@ ty_status plan_set_gbs(struct ty_plan *plan, const char *text, struct ty_error *
     return TY_OK;
 }
 
+/* What a user writes out layer by layer may be longer than the field. */
+static ty_status plan_set_layout(struct ty_plan *plan, const char *text, struct ty_error *error)
+{
+    return ty_layout_shorten(text, plan->layout, sizeof plan->layout, error);
+}
+
 ty_status plan_set(struct ty_plan *plan, const struct ty_field *field, const char *text,
                    struct ty_error *error)
 {
@@ -134,6 +140,8 @@ ty_status plan_set(struct ty_plan *plan, const struct ty_field *field, const cha
         return plan_set_sharding(plan, text, error);
     if (strcmp(field->path, "gbs") == 0)
         return plan_set_gbs(plan, text, error);
+    if (strcmp(field->path, "layout") == 0)
+        return plan_set_layout(plan, text, error);
     return field_from_text(field, text, plan, error);
 }
 
