@@ -236,7 +236,9 @@ static int print_answer(const struct answer *a)
     const bool simulated = a->explanation.n_segments > 0;
     if (a->args->json)
         return print_json(a);
-    if (!cli_print_headline(&a->prediction, a->inputs) || !simulated)
+    if (!cli_print_headline(&a->prediction, a->inputs))
+        cli_print_suggestion(a->inputs);
+    if (!simulated)
         return CLI_OK;
     if (a->args->explain.profile)
         explain_print_timeline(&a->timeline);

@@ -14,6 +14,22 @@ static void write_shares(struct json_writer *json, const double share[TY_N_RESOU
     json_close(json);
 }
 
+/* The segment before: its end is what this one waited for. */
+static void write_wait(struct json_writer *json, const struct ty_path_segment *before)
+{
+    if (!before) {
+        json_null(json, "waits_for");
+        return;
+    }
+    json_object(json, "waits_for");
+    json_text(json, "name", before->name);
+    json_count(json, "rank", before->rank);
+    json_text(json, "stream", before->stream);
+    json_count(json, "micro_batch", before->micro);
+    json_count(json, "chunk", before->chunk);
+    json_close(json);
+}
+
 static void write_path(struct json_writer *json, const struct ty_explanation *e)
 {
     json_array(json, "critical_path");
@@ -27,10 +43,7 @@ static void write_path(struct json_writer *json, const struct ty_explanation *e)
         json_text(json, "name", segment->name);
         json_count(json, "micro_batch", segment->micro);
         json_count(json, "chunk", segment->chunk);
-        json_text(json, "waits_for",
-                  i == 0                 ? "nothing"
-                  : segment->same_stream ? "the task before it on its stream"
-                                         : "the segment before it, of another stream");
+        write_wait(json, i ? segment - 1 : NULL);
         json_text(json, "binding", ty_resource_name(segment->binding));
         write_shares(json, segment->share);
         json_close(json);

@@ -34,7 +34,9 @@ my $predicted = decode_json((run('predict', @plan, '--json'))[1])->{step_time_s}
 is($e->{prediction}{step_time_s}, $predicted, 'the step is that of predict');
 my $sum = sum0 map { $_->{duration_s} } @{$e->{critical_path}};
 ok(abs($sum - $predicted) < 1e-12 * $predicted, 'the segments sum to it') or diag("$sum $predicted");
-is($e->{critical_path}[0]{waits_for}, 'nothing', 'the first waits for nothing');
+is($e->{critical_path}[0]{waits_for}, undef, 'the first waits for nothing');
+is_deeply([@{$e->{critical_path}[2]{waits_for}}{qw(name rank stream)}],
+          [@{$e->{critical_path}[1]}{qw(name rank stream)}], 'the others for the one before');
 my ($tp4) = grep { $_->{knob} eq 'tp' && $_->{to} eq '4' } @{$e->{changes}};
 is($tp4->{step_time_s},
    decode_json((run('predict', @plan, '--tp', 4, '--json'))[1])->{step_time_s},
