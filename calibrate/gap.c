@@ -6,10 +6,10 @@
  *   tp, cp, ep, dp                              communication that no kernel hides, by the NCCL
  *                                               operations of each axis; axes that share one are
  *                                               one line ("tp + dp"), and what no axis uses another
- *   idle and host                               nothing runs: launch, input, checkpoint; copies
- *   pipeline (pp > 1)                           waiting for other stages: pp and bubble, and what
- *                                               sends and receives show of it
- *   unrecognised                                kernels whose names say nothing
+ *   idle and host                               nothing runs: launch, input, checkpoint, offload;
+ * copies pipeline (pp > 1)                           waiting for other stages: pp and bubble, and
+ * what sends and receives show of it unrecognised                                kernels whose
+ * names say nothing
  *
  * Each line's difference is a cause; the unrecognised ones are what stays unexplained. A pipeline
  * stage that waits without a kernel for it is idle in a profile, so with pp > 1 these two lines are
@@ -182,7 +182,7 @@ static void add_lines(const struct ty_prediction *p, const struct ty_timeline *t
     add_line(gap, "optimizer", part_s[TY_PART_OPTIMIZER], t->alone_s[TY_ACTIVITY_OPTIMIZER]);
     add_comm(p, t,
              part_s[TY_PART_BUBBLE] + part_s[TY_PART_LAUNCH] + part_s[TY_PART_INPUT_STALL] +
-                 part_s[TY_PART_CHECKPOINT],
+                 part_s[TY_PART_CHECKPOINT] + part_s[TY_PART_OFFLOAD],
              t->idle_s + t->alone_s[TY_ACTIVITY_MEMCPY], gap);
     add_line(gap, "unrecognised kernels", 0.0, t->alone_s[TY_ACTIVITY_UNKNOWN]);
 }

@@ -22,7 +22,8 @@ extern "C" {
     X(SPINE, "spine")     /* what oversubscription leaves above the leaf switches */               \
     X(LATENCY, "latency") /* of collectives and messages */                                        \
     X(HOST, "host")       /* issuing kernels, their floor, fixed times per step and pass */        \
-    X(MEMORY, "memory")   /* capacity of the device */
+    X(HOST_MEMORY, "host_memory") /* its bandwidth and the link to it, for what is offloaded */    \
+    X(MEMORY, "memory")           /* capacity of the device */
 
 enum ty_resource {
 #define X(id, name) TY_RESOURCE_##id,

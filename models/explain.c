@@ -42,9 +42,18 @@ static void scale_scaleup(struct setting *setting, double factor)
 {
     setting->cluster.scaleup_bytes_per_s *= factor;
     setting->cluster.gpu.scaleup_bytes_per_s *= factor;
-    setting->cluster.gpu.pcie_bytes_per_s *= factor;
+    if (setting->cluster.scaleup == TY_SCALEUP_PCIE)
+        setting->cluster.gpu.pcie_bytes_per_s *= factor;
     setting->profile.allreduce_busbw_bytes_per_s *= factor;
     setting->profile.allgather_busbw_bytes_per_s *= factor;
+}
+
+static void scale_host_memory(struct ty_cluster *cluster, double factor)
+{
+    cluster->host_bytes_per_s *= factor;
+    cluster->gpu.c2c_bytes_per_s *= factor;
+    if (cluster->scaleup != TY_SCALEUP_PCIE) /* there it is the link between GPUs */
+        cluster->gpu.pcie_bytes_per_s *= factor;
 }
 
 static void scale_flops(struct setting *setting, double factor)
@@ -101,6 +110,9 @@ void explain_scale(struct setting *setting, enum ty_resource resource, double fa
     case TY_RESOURCE_LATENCY:
     case TY_RESOURCE_HOST:
         scale_times(setting, resource, factor);
+        break;
+    case TY_RESOURCE_HOST_MEMORY:
+        scale_host_memory(cluster, factor);
         break;
     case TY_RESOURCE_MEMORY:
         cluster->gpu.mem_bytes *= factor;

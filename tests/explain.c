@@ -91,6 +91,18 @@ static void plan_experts(void)
     c->asked.gbs = 32;
 }
 
+static void plan_offload(void)
+{
+    plan_single();
+    c->asked.offload = TY_OFFLOAD_BOTH;
+}
+
+static void plan_split(void) /* backward of inputs and of weights apart */
+{
+    plan_pipeline();
+    c->asked.schedule = TY_SCHEDULE_ZB_H1;
+}
+
 static void loud(void) /* everything that slows and shares */
 {
     plan_replicas();
@@ -108,6 +120,8 @@ static const struct {
              {"fsdp", plan_fsdp, false},
              {"replicas", plan_replicas, false},
              {"experts", plan_experts, true},
+             {"offload", plan_offload, true},
+             {"split backward", plan_split, true},
              {"host-bound, all interference", loud, false}};
 
 /* ---- the path ------------------------------------------------------------------------------- */

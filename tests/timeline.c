@@ -358,6 +358,13 @@ static void test_axes(void)
     ty_gap_of_timeline(&p, &t, &gap);
     const struct ty_gap_line *pipe = line_of(&gap, "pipeline, idle and host");
     ok(pipe && fabs(pipe->measured_s - 0.5) < 1e-12, "sends are waiting, with a pipeline");
+    for (int part = 0; part < TY_N_PARTS; part++)
+        p.breakdown_s[part] = 1.0;
+    ty_gap_of_timeline(&p, &t, &gap);
+    double sum_s = 0.0;
+    for (uint32_t i = 0; i < gap.n_lines; i++)
+        sum_s += gap.lines[i].predicted_s;
+    near(sum_s, TY_N_PARTS, 1e-12, "every part of a prediction is in one line");
     t.busy_s[TY_ACTIVITY_OTHER_COMM] = t.alone_s[TY_ACTIVITY_OTHER_COMM] = 0.4;
     ty_gap_of_timeline(&p, &t, &gap);
     ok(!line_of(&gap, "tp + dp"), "kernels that do not say what they do: nothing is told apart");
