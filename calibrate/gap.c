@@ -2,14 +2,13 @@
  *
  * Measured against predicted. With a timeline, both steps are cut into the same lines:
  *
- *   gemm, attention, memory_bound, optimizer    kernels of that kind
- *   tp, cp, ep, dp                              communication that no kernel hides, by the NCCL
- *                                               operations of each axis; axes that share one are
- *                                               one line ("tp + dp"), and what no axis uses another
- *   idle and host                               nothing runs: launch, input, checkpoint, offload;
- * copies pipeline (pp > 1)                           waiting for other stages: pp and bubble, and
- * what sends and receives show of it unrecognised                                kernels whose
- * names say nothing
+ *   gemm, attention, memory_bound, optimizer
+ *   tp, cp, ep, dp             communication that no kernel hides, by the NCCL operations of each
+ *                              axis; axes that share one are one line ("tp + dp"), and what no
+ *                              axis uses is another
+ *   idle and host              nothing runs, or copies: launch, input, checkpoint, offload
+ *   pipeline (pp > 1)          waiting for other stages: pp and bubble, sends and receives
+ *   unrecognised               kernels whose names say nothing
  *
  * Each line's difference is a cause; the unrecognised ones are what stays unexplained. A pipeline
  * stage that waits without a kernel for it is idle in a profile, so with pp > 1 these two lines are
