@@ -700,7 +700,8 @@ TY_API TY_MUST_CHECK ty_status ty_predictor_run(ty_predictor *predictor, const s
                                                 const struct ty_options *options,
                                                 struct ty_prediction *out, struct ty_error *error);
 
-/* One event of the simulated step: a task of `rank` (pipeline stage) on a named stream. */
+/* One event of the simulated step: a task of `rank` on a named stream. Below rung full a rank is a
+ * pipeline stage. */
 struct ty_trace_event {
     double start_s, end_s;
     uint32_t task; /* its number in this simulation */

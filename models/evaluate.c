@@ -58,7 +58,11 @@ static ty_status unfold(struct evaluator *evaluator, const struct setting *setti
                                          .folded = &folded};
     const ty_status status =
         evaluator->full ? TY_OK : full_create(&evaluator->allocator, &evaluator->full);
-    return status == TY_OK ? full_simulate(evaluator->full, &request, out, error) : status;
+    if (status != TY_OK)
+        return status;
+    const ty_status simulated = full_simulate(evaluator->full, &request, out, error);
+    evaluator->unfolded = full_traced(evaluator->full);
+    return simulated;
 }
 
 ty_status evaluator_simulate(struct evaluator *evaluator, const struct setting *setting,
@@ -66,6 +70,7 @@ ty_status evaluator_simulate(struct evaluator *evaluator, const struct setting *
                              struct step_result *out, struct ty_error *error)
 {
     struct step_result result;
+    evaluator->unfolded = false;
     ty_status status =
         step_simulate(evaluator->step, setting, plan, evaluator->slots, options, &result, error);
     if (status == TY_OK && options && options->rung == TY_RUNG_FULL)

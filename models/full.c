@@ -335,10 +335,11 @@ static void read_result(struct full *full, const struct full_request *request,
 static ty_status run(struct full *full, const struct full_request *request, struct step_result *out,
                      struct ty_error *error)
 {
-    const struct engine_limits limits = {.max_events =
-                                             request->options && request->options->max_events
-                                                 ? request->options->max_events
-                                                 : 2000000000u};
+    const struct engine_limits limits = {
+        .max_events = request->options && request->options->max_events
+                          ? request->options->max_events
+                          : 2000000000u,
+        .max_time_s = request->options ? request->options->max_time_s : 0.0};
     ty_status status = reserve(full, request->options, error);
     for (uint32_t link = 0; status == TY_OK && link < full->fabric.n_links; link++) {
         uint32_t id;
@@ -390,7 +391,9 @@ ty_status full_simulate(struct full *full, const struct full_request *request,
                         struct step_result *out, struct ty_error *error)
 {
     const struct ty_scenario *scenario = request->scenario;
+    close_jobs(full);
     full->report = (struct ty_fabric_report){.folded = false};
+    full->origin = NULL;
     arena_reset(&full->arena);
     engine_reset(full->engine);
     if (!(scenario->jitter_ratio >= 0.0) || scenario->jitter_ratio > 1.0)
@@ -400,7 +403,5 @@ ty_status full_simulate(struct full *full, const struct full_request *request,
     full->detailed = scenario->detailed;
     full->seed = request->options ? request->options->seed : 0;
     full->n_steps = scenario->n_steps > 0 ? scenario->n_steps : 1;
-    const ty_status status = simulate(full, request, out, error);
-    close_jobs(full);
-    return status;
+    return simulate(full, request, out, error); /* the jobs stay, for full_trace */
 }

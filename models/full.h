@@ -25,6 +25,10 @@ ty_status full_create(const struct ty_allocator *allocator, struct full **out);
 void full_destroy(struct full *full);
 ty_status full_simulate(struct full *full, const struct full_request *request,
                         struct step_result *out, struct ty_error *error);
+/* Does it hold the tasks of every rank? Then they can be read until the next simulation. */
+bool full_traced(const struct full *full);
+void full_trace(const struct full *full, ty_trace_fn *fn, void *user);
+void full_edges(const struct full *full, ty_trace_edge_fn *fn, void *user);
 const struct ty_fabric_report *full_report(const struct full *full);
 
 #endif

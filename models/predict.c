@@ -52,12 +52,18 @@ void ty_predictor_destroy(ty_predictor *predictor)
 
 void ty_predictor_trace(const ty_predictor *predictor, ty_trace_fn *fn, void *user)
 {
-    step_trace(predictor->evaluator.step, fn, user);
+    if (predictor->evaluator.unfolded)
+        full_trace(predictor->evaluator.full, fn, user);
+    else
+        step_trace(predictor->evaluator.step, fn, user);
 }
 
 void ty_predictor_trace_edges(const ty_predictor *predictor, ty_trace_edge_fn *fn, void *user)
 {
-    step_edges(predictor->evaluator.step, fn, user);
+    if (predictor->evaluator.unfolded)
+        full_edges(predictor->evaluator.full, fn, user);
+    else
+        step_edges(predictor->evaluator.step, fn, user);
 }
 
 /* Every number unknown: what an infeasible plan reports. */

@@ -15,6 +15,7 @@ struct evaluator {
     struct ty_stage_memory *stages;
     size_t n_slots, n_stages; /* capacities */
     struct step *step;
+    bool unfolded;     /* the last simulation was of every rank, in full */
     struct full *full; /* made when the full rung is first asked for */
 };
 

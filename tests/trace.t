@@ -98,6 +98,21 @@ for my $plan ([qw(--pp 4)], [qw(--pp 2 --tp 2 --vpp 2)],
     cmp_ok($n_arrows, '>', 0, "$what: has arrows");
 }
 
+# ---- every rank: a slow one among 16 ---------------------------------------------------------
+open my $scenario, '>', "$dir/s.json" or die;
+print $scenario '{"speeds": [{"rank": 5, "ratio": 0.8}]}';
+close $scenario;
+my @full = (@job, qw(--gpus 16 --pp 2 --tp 2 --gbs 16 --rung full --scenario), "$dir/s.json");
+($status, $out) = run('predict', @full, '--json', '--trace', "$dir/full.json");
+is($status, 0, 'every rank');
+my ($every) = trace('every rank', "$dir/full.json");
+my %ranks = map { (split m{/})[0] => 1 } keys %$every;
+is_deeply([sort { $a <=> $b } keys %ranks], [0 .. 15], 'a process for each rank');
+near(1e-6 * (max map { $_->{ts} + $_->{dur} } map { @$_ } values %$every),
+     decode_json($out)->{step_time_s}, 'the last event ends with the step');
+($status) = run('predict', @full, '--max-time', '20 ms', '--trace', "$dir/cut.json");
+is($status, 1, 'a limit stops every rank');
+
 # ---- limits ----------------------------------------------------------------------------------
 my @large = (@job, qw(--gpus 32 --pp 4 --gbs 64));
 my $err;
