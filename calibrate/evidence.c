@@ -31,15 +31,8 @@ static const char *vendor_of(const struct ty_gpu *gpu)
                                            : "other";
 }
 
-/* A job in one scale-up domain uses no network. */
-static const char *fabric_of(const struct ty_cluster *cluster, uint32_t n_gpus)
+const char *evidence_fabric(const struct ty_cluster *cluster)
 {
-    uint32_t domain =
-        cluster->scaleup_domain ? cluster->scaleup_domain : cluster->gpu.scaleup_domain;
-    if (domain < cluster->gpus_per_node)
-        domain = cluster->gpus_per_node;
-    if (n_gpus <= domain)
-        return "one domain";
     switch (cluster->fabric) {
     case TY_FABRIC_OMNIPATH:
         return "omnipath";
@@ -50,6 +43,16 @@ static const char *fabric_of(const struct ty_cluster *cluster, uint32_t n_gpus)
     default:
         return "infiniband";
     }
+}
+
+/* A job in one scale-up domain uses no network. */
+static const char *fabric_of(const struct ty_cluster *cluster, uint32_t n_gpus)
+{
+    uint32_t domain =
+        cluster->scaleup_domain ? cluster->scaleup_domain : cluster->gpu.scaleup_domain;
+    if (domain < cluster->gpus_per_node)
+        domain = cluster->gpus_per_node;
+    return n_gpus <= domain ? "one domain" : evidence_fabric(cluster);
 }
 
 static const char *task_of(const struct ty_model *model, const struct ty_plan *plan)

@@ -15,6 +15,8 @@ struct evidence_cell {
 /* Where a run lies; needs n_gpus and packed of its plan. */
 struct evidence_cell evidence_cell(const struct ty_model *model, const struct ty_cluster *cluster,
                                    const struct ty_plan *plan);
+/* Networks whose collectives share a constant: "infiniband", "ethernet", "omnipath". */
+const char *evidence_fabric(const struct ty_cluster *cluster);
 /* Class of a number of GPUs: "9-64"; "" for 0. */
 const char *evidence_scale(double n_gpus);
 

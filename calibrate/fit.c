@@ -51,7 +51,7 @@ ty_status fit_solve(const struct fit_rows *rows, const struct fit_params *params
 
 /* ---- cross-validation --------------------------------------------------------------------- */
 
-enum { N_FOLDS = 5, EXTRAPOLATED = 8 };
+enum { EXTRAPOLATED = 8 };
 
 /* Rows that stay together: a source, or a sweep of one source, model, GPU and GPU count. */
 static bool together(const struct ty_run *a, const struct ty_run *b, enum fit_folds folds)

@@ -92,7 +92,8 @@ void fit_solution_free(struct fit_solution *solution);
 
 /* Which rows are left out together: five folds of whole sweeps, one source after the other, or all
  * rows of weak-scaling series with eight times the GPUs of the smallest and more. */
-enum fit_folds { FOLDS_GROUPED, FOLDS_SOURCES, FOLDS_SERIES, N_FIT_FOLDS };
+enum fit_folds { FOLDS_GROUPED, FOLDS_SOURCES, FOLDS_SERIES };
+enum { N_FOLDS = 5 }; /* of FOLDS_GROUPED */
 /* fold: [n rows] out; groups in order of appearance, five folds take them in turn, so that each has
  * some of every source. UINT32_MAX: never left out. returns the number of folds. */
 uint32_t fit_deal(const struct fit_rows *rows, enum fit_folds folds, uint32_t *fold);

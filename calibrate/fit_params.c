@@ -4,6 +4,7 @@
  * Priors: microbenchmarks less an allowance for the sustained clock, or the value a mechanism has
  * when nothing is known (1, 0.5); sources in ACCURACY section 3, ACCURACY-2 section 4.
  */
+#include "calibrate/evidence.h"
 #include "calibrate/fit.h"
 #include "sim/error.h"
 
@@ -246,20 +247,6 @@ static double prior_of(const struct rule *rule, const char *name)
 
 /* ---- levels ------------------------------------------------------------------------------- */
 
-static const char *fabric_of(const struct ty_run *run)
-{
-    switch (run->cluster.fabric) {
-    case TY_FABRIC_OMNIPATH:
-        return "omnipath";
-    case TY_FABRIC_ROCE:
-    case TY_FABRIC_EFA:
-    case TY_FABRIC_ETHERNET:
-        return "ethernet";
-    default:
-        return "infiniband";
-    }
-}
-
 /* Name of a row at a level; "" where it has none. */
 static void level_name(enum fit_level level, const struct ty_run *run, char *out, size_t bytes)
 {
@@ -271,7 +258,7 @@ static void level_name(enum fit_level level, const struct ty_run *run, char *out
         text_format(out, bytes, "%s", run->cluster.gpu.arch);
         break;
     case LEVEL_FABRIC:
-        text_format(out, bytes, "%s", fabric_of(run));
+        text_format(out, bytes, "%s", evidence_fabric(&run->cluster));
         break;
     case LEVEL_STACK:
         text_format(out, bytes, "%s", run->row.stack);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A validation in which no row is predicted with constants that were fitted on it. */
 #include "calibrate/fit.h"
+#include "calibrate/statistics.h"
 #include "sim/error.h"
 
 #include <math.h>
@@ -96,6 +97,41 @@ static ty_status cover_ratios(const struct held_out *h, enum ty_kinship kinship,
     return TY_OK;
 }
 
+/* ---- the presets -------------------------------------------------------------------------- */
+
+static double middle(const struct held_out *h, uint32_t without)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < h->rows->n; i++)
+        if (h->fold[i] != without && !h->rows->run[i].row.noisy)
+            h->scratch[n++] = h->r[i];
+    stat_sort(h->scratch, n);
+    return stat_quantile(h->scratch, n, 0.5);
+}
+
+/* Every constant at its prior, and one factor on time from the rows of the other folds. */
+static ty_status predict_presets(struct held_out *h, struct ty_validation *validation)
+{
+    struct fit_linear linear;
+    double factor[N_FOLDS];
+    if (!validation)
+        return TY_OK;
+    ty_status status = fit_linear_create(h->rows->n, h->params->n, &linear);
+    if (status == TY_OK)
+        status = fit_linearise(h->rows, h->params, h->n_threads, true, &linear);
+    if (status == TY_OK) {
+        memcpy(h->r, linear.r, h->rows->n * sizeof *h->r);
+        fit_deal(h->rows, FOLDS_GROUPED, h->fold);
+        for (uint32_t fold = 0; fold < N_FOLDS; fold++)
+            factor[fold] = middle(h, fold);
+        for (uint32_t i = 0; i < h->rows->n; i++)
+            h->r[i] -= factor[h->fold[i]];
+        put_back(h, FOLDS_GROUPED, validation);
+    }
+    fit_linear_free(&linear);
+    return status;
+}
+
 /* ---- all of it ---------------------------------------------------------------------------- */
 
 static ty_status leave_out(struct held_out *h, enum fit_folds folds,
@@ -135,6 +171,8 @@ static ty_status fit_and_leave_out(const struct fit_rows *rows, uint32_t n_threa
         status = leave_out(&h, FOLDS_SOURCES, out->by_sources, NULL);
     if (status == TY_OK)
         status = leave_out(&h, FOLDS_SERIES, out->by_series, NULL);
+    if (status == TY_OK)
+        status = predict_presets(&h, out->presets);
     if (status == TY_OK && out->own)
         status = fit_own_runs(rows, &params, &solution, n_threads, out->own);
     fit_solution_free(&solution);

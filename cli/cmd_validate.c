@@ -241,8 +241,23 @@ static void print_ratios(const struct ty_ratio_coverage ratios[2])
            "%-22s %7s %7s %7s\n",
            "", "pairs", "in 80%", "in 90%");
     for (int i = 0; i < 2; i++)
-        printf("  %-20s %7u %7.1f %7.1f\n", names[i], ratios[i].n, 100.0 * ratios[i].in_80,
-               100.0 * ratios[i].in_90);
+        if (ratios[i].n > 0)
+            printf("  %-20s %7u %7.1f %7.1f\n", names[i], ratios[i].n, 100.0 * ratios[i].in_80,
+                   100.0 * ratios[i].in_90);
+}
+
+static void print_presets(const struct ty_validation *validation)
+{
+    printf("\nNothing fitted but one factor, from the other sweeps: error in percent\n");
+    print_overall(validation);
+}
+
+/* The same table once more, to be filled with predictions of rows left out. */
+static ty_status again(const struct cli_args *args, struct ty_validation *out,
+                       struct ty_error *error)
+{
+    const struct ty_validate_options options = {args->profile, args->jobs};
+    return ty_validate_runs(args->runs, &options, out, error);
 }
 
 /* Constants fitted without the rows they predict, by both ways to leave rows out; JSON has room for
@@ -250,28 +265,29 @@ static void print_ratios(const struct ty_ratio_coverage ratios[2])
 static int cross_validate(const struct cli_args *args, struct ty_validation *validation)
 {
     struct ty_error error = {0};
-    struct ty_validation by_sources = {0};
+    struct ty_validation by_sources = {0}, presets = {0};
     struct ty_own_error own[TY_N_OWN];
     struct ty_ratio_coverage ratios[2];
-    const struct ty_validate_options options = {args->profile, args->jobs};
-    const struct ty_held_out held_out = {
-        .by_groups = validation, .by_sources = &by_sources, .own = own, .ratios = ratios};
-    if (ty_validate_runs(args->runs, &options, &by_sources, &error) != TY_OK)
-        return cli_fail(&error);
-    int status = CLI_OK;
-    if (ty_validate_held_out(args->runs, args->jobs, &held_out, &error) != TY_OK) {
-        status = cli_fail(&error);
-    } else if (args->json) {
-        status = print_json(validation);
-    } else {
+    const struct ty_held_out all = {validation, &by_sources, NULL, &presets, own, ratios};
+    const struct ty_held_out first = {.by_groups = validation};
+    ty_status status = args->json ? TY_OK : again(args, &by_sources, &error);
+    if (status == TY_OK && !args->json)
+        status = again(args, &presets, &error);
+    if (status == TY_OK)
+        status = ty_validate_held_out(args->runs, args->jobs, args->json ? &first : &all, &error);
+    if (status == TY_OK && !args->json) {
         print_held_out(validation, "Constants fitted without the row's sweep (five folds): error "
                                    "in percent");
         print_ratios(ratios);
         print_held_out(&by_sources, "Constants fitted without the row's source: error in percent");
         print_own(own);
+        print_presets(&presets);
     }
     ty_validation_free(&by_sources);
-    return status;
+    ty_validation_free(&presets);
+    if (status != TY_OK)
+        return cli_fail(&error);
+    return args->json ? print_json(validation) : CLI_OK;
 }
 
 static int extrapolate(const struct cli_args *args, struct ty_validation *validation)

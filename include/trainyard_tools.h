@@ -228,6 +228,7 @@ struct ty_held_out {
     struct ty_validation *by_groups;  /* every fifth sweep of one source, model, GPU, GPU count */
     struct ty_validation *by_sources; /* one source after the other */
     struct ty_validation *by_series;  /* weak-scaling series from eight times the fewest GPUs on */
+    struct ty_validation *presets;    /* nothing fitted but one factor, from other sweeps */
     struct ty_own_error *own;         /* [TY_N_OWN] */
     struct ty_ratio_coverage *ratios; /* [2]: two plans, two kinds of GPU */
 };

@@ -193,6 +193,27 @@ cmp_ok($site->{overall}{bias}, '>', 0.5, 'a slow site slows all');
 cmp_ok(abs($site->{overall_no_site}{bias} - $all->{overall_no_site}{bias}), '<', 1e-12,
     'and is forgotten where the site counts as unknown');
 
+# ---- left out --------------------------------------------------------------------------------
+SKIP: {
+    skip 'fits of a part of the table take half a minute: TRAINYARD_LONG=1', 1 unless $ENV{TRAINYARD_LONG};
+    my @lines = split /^/, slurp($runs);
+    open $file, '>', "$dir/part.csv" or die;
+    print $file $lines[0], (grep { /^dgxc-/ } @lines)[0 .. 25];
+    close $file;
+    my $large = decode_json(scalar `$trainyard validate --runs $dir/part.csv --extrapolate --json`);
+    my @told = grep { defined $_->{predicted} } @{$large->{rows}};
+    my %size = map { $_->{id} => $_->{gpus} } @rows;
+    cmp_ok(scalar @told, '>', 3, 'large runs of series are predicted');
+    cmp_ok(scalar @told, '<', 20, 'and only these');
+    is(scalar(grep { $size{$_->{id}} < 64 } @told), 0, 'of eight times eight GPUs and more');
+    is($large->{intervals}{n}, scalar @told, 'each with an interval');
+    my $folds = decode_json(scalar `$trainyard validate --runs $dir/part.csv --cv --json`);
+    is($folds->{intervals}{n}, $folds->{overall}{n}, 'every run left out has an interval');
+    is(scalar(grep { $_->{in_fit} } @{$folds->{rows}}), 0, 'and none is called fitted');
+    ok(defined $folds->{by_family}[0]{coverage_80}, 'coverage by family');
+}
+like(`$trainyard validate --runs $runs --cv --extrapolate 2>&1`, qr/not together/, 'one at a time');
+
 # ---- plot --------------------------------------------------------------------------------------
 is(system("$trainyard validate --runs $runs --json --out $dir/plot >$dir/json 2>&1"), 0, 'with a plot');
 my $points = () = slurp("$dir/plot/scatter.tsv") =~ /^\d\S*\t\d\S*\t\S/mg;
