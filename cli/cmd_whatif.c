@@ -2,37 +2,12 @@
  *
  * `trainyard whatif`: the settings given as lists or ranges, crossed. At every point the best plan
  * is searched again, or the base's is kept; the base is the command line without those settings.
- *
- * Knee of one numeric axis: the smallest value from which 1 % more of it buys less than 0.1 % of
- * speed, d ln(speed) / d ln(x) < 0.1 up to the next value. Tornado: each axis alone against the
- * base.
+ * With --db the points are a study, and `report` draws the knee or the tornado.
  */
-#include "cli/axes.h"
-#include "include/trainyard_ratio.h"
+#include "cli/whatif.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const double KNEE_ELASTICITY = 0.1;
-
-struct answer {
-    bool feasible;
-    struct ty_score score;
-    struct ty_ratio to_base; /* time of a token on a GPU over that of the base */
-};
-
-struct whatif {
-    const struct cli_args *args;
-    struct cli_args point; /* the command line of the point at hand */
-    struct cli_inputs inputs;
-    struct cli_inputs base_inputs; /* of the base; model.hidden 0 before it is answered */
-    struct axes axes;
-    struct ty_plan kept; /* with --keep-plan: of the base */
-    struct answer base;
-    struct answer *answers; /* [n_points] */
-    uint64_t n_points;
-    struct ty_error error;
-};
 
 /* ---- one point ------------------------------------------------------------------------------ */
 
@@ -50,7 +25,8 @@ static ty_status search_point(struct whatif *w, struct answer *out)
                                  .n_threads = w->args->jobs,
                                  .top = 1,
                                  .overall = true,
-                                 .allow_tight = w->args->tight};
+                                 .allow_tight = w->args->tight,
+                                 .goal = &w->inputs.goal};
     search->options.effects = false;
     ty_status status = ty_search_run(search, &result, &w->error);
     if (status == TY_OK && result.n_best)
@@ -60,36 +36,29 @@ static ty_status search_point(struct whatif *w, struct answer *out)
     return status == TY_ERR_INFEASIBLE ? TY_OK : status;
 }
 
+static bool take_only(void *user, const struct ty_score *score)
+{
+    struct answer *out = user;
+    *out = (struct answer){.feasible = isfinite(score->step_time_s), .score = *score};
+    return true;
+}
+
+/* The kept plan under the inputs of the point: a crossing of nothing. */
 static ty_status predict_point(struct whatif *w, struct answer *out)
 {
-    ty_predictor *predictor = NULL;
-    struct ty_prediction p;
-    struct ty_options options = w->inputs.options;
-    options.effects = false;
-    ty_status status = ty_predictor_create(&w->inputs.model, &w->inputs.cluster, &w->inputs.profile,
-                                           NULL, &predictor, &w->error);
-    if (status != TY_OK)
-        return status;
-    status = ty_predictor_run(predictor, &w->kept, &options, &p, &w->error);
-    if (status == TY_OK && p.feasible) {
-        const bool simulated = isfinite(p.step_time_s);
-        const double step_s = simulated ? p.step_time_s : p.bound_s;
-        const double tokens = (double)p.plan.gbs * p.plan.seq;
-        *out = (struct answer){.feasible = true,
-                               .score = {.plan = p.plan,
-                                         .step_time_s = step_s,
-                                         .tokens_per_s = tokens / step_s,
-                                         .tokens_per_s_per_gpu = tokens / step_s / p.plan.n_gpus,
-                                         .mfu = simulated ? p.mfu : (double)NAN,
-                                         .peak_bytes = p.peak_bytes,
-                                         .headroom_bytes = p.headroom_bytes}};
-    }
-    ty_predictor_destroy(predictor);
-    return status;
+    const struct ty_cross cross = {.model = &w->inputs.model,
+                                   .cluster = &w->inputs.cluster,
+                                   .profile = &w->inputs.profile,
+                                   .plan = &w->kept,
+                                   .price = w->inputs.options.price,
+                                   .options = w->inputs.options,
+                                   .n_threads = 1,
+                                   .allow_tight = true};
+    return ty_cross_run(&cross, take_only, out, &w->error);
 }
 
 /* The kept plan with what the point's own settings say of it. */
-static ty_status keep_plan(struct whatif *w)
+static void keep_plan(struct whatif *w)
 {
     const struct ty_plan given = w->inputs.plan;
     w->kept = w->base.score.plan;
@@ -102,8 +71,20 @@ static ty_status keep_plan(struct whatif *w)
                 memcpy((char *)&w->kept + fields[k].offset, (const char *)&given + fields[k].offset,
                        fields[k].size);
     }
-    return TY_OK;
 }
+
+/* Answers the command line in w->point. */
+static ty_status ask(struct whatif *w, bool keep, struct answer *out)
+{
+    *out = (struct answer){0};
+    ty_status status = cli_load(&w->point, true, &w->inputs, &w->error);
+    if (status != TY_OK || !keep)
+        return status == TY_OK ? search_point(w, out) : status;
+    keep_plan(w);
+    return predict_point(w, out);
+}
+
+/* ---- all points ----------------------------------------------------------------------------- */
 
 static struct ty_rated rated(const struct cli_inputs *inputs, const struct ty_score *score)
 {
@@ -113,238 +94,194 @@ static struct ty_rated rated(const struct cli_inputs *inputs, const struct ty_sc
 
 static void compare(const struct whatif *w, struct answer *answer)
 {
-    const struct ty_rated point = rated(&w->inputs, &answer->score);
+    if (!answer->feasible || !w->base.feasible)
+        return;
+    const struct ty_rated point = rated(w->point_inputs, &answer->score);
     const struct ty_rated base = rated(&w->base_inputs, &w->base.score);
     ty_ratio_of(&point, &base, &answer->to_base);
 }
 
-/* Answers the command line in w->point. */
-static ty_status ask(struct whatif *w, bool keep, struct answer *out)
+/* Counts a point, keeps it to be shown, stores it. */
+static bool take_point(void *user, const struct ty_score *score)
 {
-    *out = (struct answer){0};
-    ty_status status = cli_load(&w->point, true, &w->inputs, &w->error);
+    struct whatif *w = user;
+    struct answer answer = {.feasible = isfinite(score->step_time_s), .score = *score};
+    compare(w, &answer);
+    const uint64_t point = score->plan_id;
+    w->n_feasible += answer.feasible;
+    if (w->answers)
+        w->answers[point] = answer;
+    if (w->axes.n == 1)
+        w->alone[point] = answer.feasible ? score->tokens_per_s_per_gpu : (double)NAN;
+    if (answer.feasible &&
+        (!w->best.feasible || score->tokens_per_s_per_gpu > w->best.score.tokens_per_s_per_gpu)) {
+        w->best = answer;
+        w->best_point = point;
+    }
+    cli_progress_show(&w->progress, point + 1, w->n_points);
+    return !w->store || ty_store_add_score(w->store, w->study_id, score, &w->error) == TY_OK;
+}
+
+static ty_status ask_point(struct whatif *w, uint64_t point)
+{
+    struct answer answer;
+    axes_point(&w->axes, w->args, point, &w->point);
+    ty_status status = ask(w, w->args->keep_plan, &answer);
     if (status != TY_OK)
         return status;
-    status = keep ? keep_plan(w) : TY_OK;
-    if (status == TY_OK)
-        status = keep ? predict_point(w, out) : search_point(w, out);
-    if (status == TY_OK && out->feasible && w->base.feasible)
-        compare(w, out);
+    if (!answer.feasible)
+        answer.score.step_time_s = (double)NAN;
+    answer.score.plan_id = point;
+    return take_point(w, &answer.score) ? TY_OK : w->error.code;
+}
+
+static ty_status ask_all(struct whatif *w)
+{
+    ty_status status = TY_OK;
+    cli_progress_start(&w->progress, w->args->quiet);
+    const bool plain = w->args->keep_plan && whatif_is_plain(w);
+    w->point_inputs = plain ? &w->base_inputs : &w->inputs;
+    if (plain)
+        status = whatif_cross(w, take_point);
+    else
+        for (uint64_t point = 0; point < w->n_points && status == TY_OK; point++)
+            status = ask_point(w, point);
+    cli_progress_end(&w->progress);
     return status;
 }
 
-/* ---- text ----------------------------------------------------------------------------------- */
-
-static double change_pct(const struct whatif *w, const struct answer *answer)
+/* Each value of each axis against the base, everything else as it is. */
+static ty_status ask_alone(struct whatif *w)
 {
-    return 100.0 * (answer->score.tokens_per_s_per_gpu / w->base.score.tokens_per_s_per_gpu - 1.0);
-}
-
-static const struct cli_setting *setting_of(const struct whatif *w, uint32_t axis)
-{
-    return &w->args->settings[w->axes.axis[axis].setting];
-}
-
-static void print_answer(const struct whatif *w, const struct answer *answer)
-{
-    char each[40], step[40], layout[160];
-    if (!answer->feasible) {
-        printf("%9s  nothing fits\n", "-");
-        return;
-    }
-    printf("%9s %10s", cli_count_text(answer->score.tokens_per_s_per_gpu, each, sizeof each),
-           cli_time_text(answer->score.step_time_s, step, sizeof step));
-    if (w->base.feasible)
-        printf(" %+7.1f %%", change_pct(w, answer));
-    else
-        printf(" %9s", "-");
-    if (w->base.feasible && answer != &w->base && !isnan(answer->to_base.p_faster))
-        printf(" %5.0f %%", 100.0 * answer->to_base.p_faster);
-    else
-        printf(" %7s", "");
-    printf("  %s\n", cli_plan_text(&answer->score.plan, layout, sizeof layout));
-}
-
-static void print_points(const struct whatif *w)
-{
-    for (uint32_t i = 0; i < w->axes.n; i++)
-        printf("%-20s ", setting_of(w, i)->path);
-    printf("%9s %10s %9s %7s  plan\n", "tok/s/GPU", "step", "change", "P");
-    for (uint32_t i = 0; i < w->axes.n; i++)
-        printf("%-20s ", "as it is");
-    print_answer(w, &w->base);
-    for (uint64_t point = 0; point < w->n_points; point++) {
-        for (uint32_t i = 0; i < w->axes.n; i++)
-            printf("%-20s ", w->axes.axis[i].text[axes_value(&w->axes, point, i)]);
-        print_answer(w, &w->answers[point]);
-    }
-}
-
-/* Index of the knee of the only axis; n: none, or names instead of numbers. */
-static uint64_t knee(const struct whatif *w)
-{
-    const struct axis *axis = &w->axes.axis[0];
-    for (uint64_t i = 0; w->axes.n == 1 && i + 1 < w->n_points; i++) {
-        const struct answer *here = &w->answers[i], *next = &w->answers[i + 1];
-        const double more = log(axis->number[i + 1] / axis->number[i]);
-        if (!here->feasible || !next->feasible || !(more > 0.0))
-            continue;
-        const double gain =
-            log(next->score.tokens_per_s_per_gpu / here->score.tokens_per_s_per_gpu);
-        if (gain / more < KNEE_ELASTICITY)
-            return i;
-    }
-    return w->n_points;
-}
-
-static void print_knee(const struct whatif *w)
-{
-    const uint64_t at = knee(w);
-    if (w->axes.n != 1 || isnan(w->axes.axis[0].number[0]))
-        return;
-    if (at < w->n_points)
-        printf("\nknee: from %s on, 1 %% more buys less than %.1f %% of speed\n",
-               w->axes.axis[0].text[at], KNEE_ELASTICITY);
-    else
-        printf("\nno knee: every step still pays\n");
-}
-
-static ty_status print_tornado(struct whatif *w)
-{
-    if (w->axes.n < 2 || !w->base.feasible)
-        return TY_OK;
-    printf("\neach alone, change of tokens/s/GPU\n");
-    for (uint32_t i = 0; i < w->axes.n; i++) {
-        double low = 0.0, high = 0.0;
-        for (uint32_t value = 0; value < w->axes.axis[i].n; value++) {
+    ty_status status = TY_OK;
+    for (uint32_t i = 0; w->axes.n > 1 && i < w->axes.n; i++)
+        for (uint32_t value = 0; status == TY_OK && value < w->axes.axis[i].n; value++) {
             struct answer answer;
             axes_single(&w->axes, w->args, i, value, &w->point);
-            ty_status status = ask(w, false, &answer);
-            if (status != TY_OK)
-                return status;
-            if (answer.feasible) {
-                low = fmin(low, change_pct(w, &answer));
-                high = fmax(high, change_pct(w, &answer));
-            }
+            status = ask(w, w->args->keep_plan, &answer);
+            w->alone[i * AXIS_MAX_VALUES + value] =
+                answer.feasible ? answer.score.tokens_per_s_per_gpu : (double)NAN;
         }
-        printf("  %-20s %+7.1f .. %+.1f %%\n", setting_of(w, i)->path, low, high);
-    }
-    return TY_OK;
+    return status;
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------- */
-
-static void print_number(const char *key, double value)
+/* Stores the base in full. */
+static ty_status store_base(struct whatif *w)
 {
-    if (isfinite(value))
-        printf("\"%s\": %.17g", key, value);
-    else
-        printf("\"%s\": null", key);
+    ty_predictor *predictor = NULL;
+    struct ty_prediction prediction;
+    struct ty_options options = w->base_inputs.options;
+    options.rung = TY_RUNG_SIMULATE;
+    ty_status status = ty_predictor_create(&w->base_inputs.model, &w->base_inputs.cluster,
+                                           &w->base_inputs.profile, NULL, &predictor, &w->error);
+    if (status == TY_OK)
+        status = ty_predictor_run(predictor, &w->base.score.plan, &options, &prediction, &w->error);
+    if (status == TY_OK)
+        status = ty_store_add_prediction(w->store, w->study_id, &prediction, &w->error);
+    ty_predictor_destroy(predictor);
+    return status;
 }
 
-static void print_json_answer(const struct whatif *w, const struct answer *answer)
+/* The best plan without the axes; at its bound, where the points will be. */
+static ty_status ask_base(struct whatif *w)
 {
-    const double unknown = answer->feasible ? 0.0 : (double)NAN;
-    printf("\"feasible\": %s, ", answer->feasible ? "true" : "false");
-    print_number("tokens_per_s_per_gpu", answer->score.tokens_per_s_per_gpu + unknown);
-    printf(", ");
-    print_number("step_time_s", answer->score.step_time_s + unknown);
-    printf(", ");
-    print_number("change_pct", w->base.feasible ? change_pct(w, answer) + unknown : (double)NAN);
-    const bool compared = answer->feasible && w->base.feasible && answer != &w->base;
-    printf(", ");
-    print_number("p_faster", compared ? answer->to_base.p_faster : (double)NAN);
-    for (int percent = 80; percent <= 90; percent += 10) {
-        const double *ends =
-            percent == 80 ? answer->to_base.interval_80 : answer->to_base.interval_90;
-        if (compared && isfinite(ends[1]))
-            printf(", \"time_ratio_%d\": [%.17g, %.17g]", percent, ends[0], ends[1]);
+    axes_base(&w->axes, w->args, &w->point);
+    ty_status status = cli_load(&w->point, true, &w->base_inputs, &w->error);
+    w->base_inputs.options.effects = false;
+    if (status == TY_OK)
+        status = ask(w, false, &w->base);
+    if (status != TY_OK || !w->base.feasible)
+        return status;
+    if (w->store)
+        status = store_base(w);
+    if (status == TY_OK && w->base_inputs.options.rung == TY_RUNG_BOUND) {
+        w->kept = w->base.score.plan;
+        status = predict_point(w, &w->base);
     }
-    const struct ty_plan *plan = &answer->score.plan;
-    if (answer->feasible)
-        printf(", \"plan\": {\"gpus\": %u, \"tp\": %u, \"pp\": %u, \"vpp\": %u, \"cp\": %u, "
-               "\"ep\": %u, \"dp\": %u, \"mbs\": %u, \"gbs\": %u}",
-               plan->n_gpus, plan->tp, plan->pp, plan->vpp, plan->cp, plan->ep, plan->dp, plan->mbs,
-               plan->gbs);
+    return status;
 }
 
-static void print_json(const struct whatif *w)
+/* ---- database ------------------------------------------------------------------------------- */
+
+static ty_status open_study(struct whatif *w)
 {
-    printf("{\"base\": {");
-    print_json_answer(w, &w->base);
-    printf("},\n \"points\": [");
-    for (uint64_t point = 0; point < w->n_points; point++) {
-        printf("%s\n  {\"settings\": {", point ? "," : "");
-        for (uint32_t i = 0; i < w->axes.n; i++) {
-            printf("%s", i ? ", " : "");
-            cli_json_string(stdout, setting_of(w, i)->path);
-            printf(": ");
-            cli_json_string(stdout, w->axes.axis[i].text[axes_value(&w->axes, point, i)]);
-        }
-        printf("}, ");
-        print_json_answer(w, &w->answers[point]);
-        printf("}");
+    axes_base(&w->axes, w->args, &w->point);
+    ty_status status = cli_load(&w->point, true, &w->base_inputs, &w->error);
+    const struct ty_study study = {"whatif", &w->base_inputs.model, &w->base_inputs.cluster,
+                                   &w->base_inputs.profile, w->base_inputs.options.price};
+    if (status == TY_OK)
+        status = ty_store_open(w->args->db, false, &w->store, &w->error);
+    if (status == TY_OK)
+        status = ty_store_begin(w->store, &study, &w->study_id, &w->error);
+    return status;
+}
+
+static ty_status close_study(struct whatif *w)
+{
+    struct ty_axis axes[AXES_MAX];
+    const char *text[AXES_MAX][AXIS_MAX_VALUES];
+    uint64_t stride = 1;
+    for (uint32_t i = w->axes.n; i-- > 0;) {
+        const struct axis *axis = &w->axes.axis[i];
+        for (uint32_t k = 0; k < axis->n; k++)
+            text[i][k] = axis->text[k];
+        axes[i] = (struct ty_axis){.path = whatif_setting(w, i)->path,
+                                   .n = axis->n,
+                                   .stride = stride,
+                                   .text = text[i],
+                                   .number = axis->number,
+                                   .base = w->base.feasible ? w->base.score.tokens_per_s_per_gpu
+                                                            : (double)NAN,
+                                   .alone = &w->alone[i * AXIS_MAX_VALUES]};
+        stride *= axis->n;
     }
-    printf("],\n \"knee\": ");
-    const uint64_t at = knee(w);
-    if (at < w->n_points)
-        cli_json_string(stdout, w->axes.axis[0].text[at]);
-    else
-        printf("null");
-    printf("}\n");
+    const ty_status status = ty_store_add_axes(w->store, w->study_id, axes, w->axes.n, &w->error);
+    return status == TY_OK ? ty_store_flush(w->store, &w->error) : status;
 }
 
 /* ---- command -------------------------------------------------------------------------------- */
 
-static ty_status answer_all(struct whatif *w)
+static ty_status prepare(struct whatif *w)
 {
-    struct cli_progress progress;
-    axes_base(&w->axes, w->args, &w->point);
-    ty_status status = ask(w, false, &w->base);
-    w->base_inputs = w->inputs;
-    if (status == TY_OK && w->args->keep_plan && !w->base.feasible)
-        return cli_refuse(&w->error, "--keep-plan", "no plan fits without the settings to vary");
-    cli_progress_start(&progress, w->args->quiet);
-    for (uint64_t point = 0; point < w->n_points && status == TY_OK; point++) {
-        axes_point(&w->axes, w->args, point, &w->point);
-        status = ask(w, w->args->keep_plan, &w->answers[point]);
-        cli_progress_show(&progress, point + 1, w->n_points);
-    }
-    cli_progress_end(&progress);
-    return status;
+    ty_status status = axes_find(w->args, &w->axes, &w->error);
+    if (status != TY_OK)
+        return status;
+    if (w->axes.n == 0)
+        return cli_refuse(
+            &w->error, "whatif",
+            "needs a setting to vary, e.g. --set cluster.network.nic='100..800 Gb/s'");
+    if (w->args->rung && strcmp(w->args->rung, "bound") == 0 && !w->args->keep_plan)
+        return cli_refuse(&w->error, "--rung bound",
+                          "needs --keep-plan: a search ranks by simulation");
+    w->n_points = axes_n_points(&w->axes);
+    if (w->n_points > WHATIF_MOST_SHOWN && !w->args->db)
+        return cli_refuse(&w->error, "whatif", "%llu points are too many to print; give --db FILE",
+                          (unsigned long long)w->n_points);
+    if (w->n_points <= WHATIF_MOST_SHOWN)
+        w->answers = calloc(w->n_points, sizeof *w->answers);
+    w->alone = calloc((size_t)AXES_MAX * AXIS_MAX_VALUES, sizeof *w->alone);
+    if (!w->alone || (w->n_points <= WHATIF_MOST_SHOWN && !w->answers))
+        return cli_refuse(&w->error, "whatif", "out of memory");
+    return w->args->db ? open_study(w) : TY_OK;
 }
 
 static int run(struct whatif *w)
 {
-    if (axes_find(w->args, &w->axes, &w->error) != TY_OK)
+    ty_status status = prepare(w);
+    if (status == TY_OK)
+        status = ask_base(w);
+    if (status == TY_OK && w->args->keep_plan && !w->base.feasible)
+        status = cli_refuse(&w->error, "--keep-plan", "no plan fits without the settings to vary");
+    if (status == TY_OK)
+        status = ask_all(w);
+    if (status == TY_OK && w->base.feasible)
+        status = ask_alone(w);
+    if (status == TY_OK && w->store)
+        status = close_study(w);
+    if (status != TY_OK)
         return cli_fail(&w->error);
-    if (w->axes.n == 0) {
-        cli_refuse(&w->error, "whatif",
-                   "needs a setting to vary, e.g. --set cluster.network.nic='100..800 Gb/s'");
-        return cli_fail(&w->error);
-    }
-    w->n_points = axes_n_points(&w->axes);
-    w->answers = calloc(w->n_points, sizeof *w->answers);
-    if (!w->answers) {
-        cli_warn("out of memory");
-        return CLI_FAILED;
-    }
-    if (answer_all(w) != TY_OK)
-        return cli_fail(&w->error);
-    if (w->args->json) {
-        print_json(w);
-    } else {
-        print_points(w);
-        if (w->base.feasible)
-            printf("\nP: probability that the point is faster than the base, per token and GPU\n");
-        print_knee(w);
-        if (print_tornado(w) != TY_OK)
-            return cli_fail(&w->error);
-    }
-    for (uint64_t point = 0; point < w->n_points; point++)
-        if (w->answers[point].feasible)
-            return CLI_OK;
-    return CLI_INFEASIBLE;
+    (w->args->json ? whatif_print_json : whatif_print)(w);
+    return w->n_feasible ? CLI_OK : CLI_INFEASIBLE;
 }
 
 int cmd_whatif(struct cli_args *args)
@@ -356,8 +293,9 @@ int cmd_whatif(struct cli_args *args)
     }
     w->args = args;
     const int status = run(w);
-    cli_inputs_free(&w->inputs);
+    ty_store_close(w->store);
     free(w->answers);
+    free(w->alone);
     free(w);
     return status;
 }

@@ -35,7 +35,9 @@ const struct cli_command cli_commands[] = {
      "or "
      "limit knobs as in sweep. The base is the command without those settings.\n"
      "One numeric setting: its knee, from where 1 % more buys less than 0.1 % of speed. Several: "
-     "what each does alone."},
+     "what each does alone. Every point says how likely it is to be faster than the base, and what "
+     "a GPU-hour of it may cost more before a token costs more (docs/sizing.md). --db keeps the "
+     "points, and report draws them; it is needed beyond 4,096 points."},
     {"size", "--model M --cluster C|--gpu A,B --tokens N --deadline TIME [plan flags]",
      "GPUs, days and money that a run needs", CLI_SIZE, 0, cmd_size,
      "The smallest number of GPUs, of each cluster or GPU type named, on which the model fits and "
@@ -204,7 +206,7 @@ const struct cli_option cli_options[] = {
      "rung full: placement, slow ranks, faults, other GPUs and jobs (docs/full-rung.md)"},
     {"seed", 0, CLI_U64, TO(seed), "N", CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_POOL,
      "seed of random streams"},
-    {"db", 0, CLI_TEXT, TO(db), "FILE", CLI_PREDICT | CLI_SWEEP | CLI_REPORT,
+    {"db", 0, CLI_TEXT, TO(db), "FILE", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_REPORT,
      "SQLite database of the study"},
     {"out", 'o', CLI_TEXT, TO(out), "FOLDER", CLI_REPORT, "folder the report is written to"},
     {"out", 'o', CLI_TEXT, TO(out), "FOLDER", CLI_EXPLAIN,

@@ -10,6 +10,7 @@
 #include "trainyard.h"
 #include "trainyard_comm.h"
 #include "trainyard_cost.h"
+#include "trainyard_cross.h"
 #include "trainyard_fabric.h"
 #include "trainyard_explain.h"
 #include "trainyard_gap.h"
@@ -121,6 +122,8 @@ struct ty_axis {
     uint64_t stride;
     const char *const *text; /* [n] */
     const double *number;    /* [n]; NAN for names */
+    double base;             /* tokens/s/GPU as it is; NAN */
+    const double *alone;     /* [n] with this value alone; NAN */
 };
 TY_API TY_MUST_CHECK ty_status ty_store_add_axes(ty_store *store, int64_t study_id,
                                                  const struct ty_axis *axes, uint32_t n_axes,

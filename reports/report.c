@@ -44,6 +44,17 @@ static const struct {
       .title = "Speed against GPUs",
       .about = "Every feasible plan, and the front: plans that no plan on as many or fewer GPUs "
                "beats. Plans of nearly equal speed share a mark."}},
+    {plot_knee,
+     {.name = "knee",
+      .title = "Speed against a setting",
+      .about = "Tokens per second and GPU with each value of the one setting that was varied, and "
+               "as it is."}},
+    {plot_settings,
+     {.name = "settings",
+      .title = "What each setting does alone",
+      .about =
+          "Change of tokens/s/GPU from the worst to the best value of each setting, all others "
+          "as they are."}},
 };
 
 const char *report_path(const struct report *report, const struct study *study, const char *name,

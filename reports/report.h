@@ -37,7 +37,7 @@ struct plot {
     const char *reason; /* PLOT_SKIPPED: a sentence */
 };
 
-#define REPORT_N_PLOTS 5
+#define REPORT_N_PLOTS 7
 
 /* ---- report.c ---- */
 /* folder/PREFIXname.extension, to write. */
@@ -72,6 +72,8 @@ ty_status plot_breakdown(struct report *report, const struct study *study, struc
 ty_status plot_memory(struct report *report, const struct study *study, struct plot *plot);
 ty_status plot_grid(struct report *report, const struct study *study, struct plot *plot);
 ty_status plot_pareto(struct report *report, const struct study *study, struct plot *plot);
+ty_status plot_knee(struct report *report, const struct study *study, struct plot *plot);
+ty_status plot_settings(struct report *report, const struct study *study, struct plot *plot);
 
 /* ---- html.c: pieces of a page; html_study.c: the section of a study ---- */
 void html_begin(FILE *page);

@@ -81,7 +81,8 @@ static const char tables[] =
     "CREATE TABLE axis("
     "  study_id INTEGER NOT NULL REFERENCES study ON DELETE CASCADE, axis INTEGER NOT NULL,"
     "  place INTEGER NOT NULL, path TEXT NOT NULL, text TEXT NOT NULL, number REAL,"
-    "  n INTEGER NOT NULL, stride INTEGER NOT NULL,"
+    "  n INTEGER NOT NULL, stride INTEGER NOT NULL, base_tokens_per_s_per_gpu REAL,"
+    "  alone_tokens_per_s_per_gpu REAL,"
     "  PRIMARY KEY(study_id, axis, place)) WITHOUT ROWID;";
 
 /* `best`: the best plan of each (tp, pp, cp, ep) by tokens/s/GPU and its rank among them at its GPU

@@ -360,6 +360,8 @@ static int add_axis_value(sqlite3_stmt *statement, int64_t study_id, uint32_t ax
     bind_number(&to, of->number[place]);
     bind_integer(&to, of->n);
     bind_integer(&to, (int64_t)of->stride);
+    bind_number(&to, of->base);
+    bind_number(&to, of->alone[place]);
     return run(&to);
 }
 
@@ -369,8 +371,8 @@ ty_status ty_store_add_axes(ty_store *store, int64_t study_id, const struct ty_a
     sqlite3_stmt *statement = NULL;
     int rc = open_batch(store);
     if (rc == SQLITE_OK)
-        rc = sqlite3_prepare_v2(store->db, "INSERT INTO axis VALUES (?, ?, ?, ?, ?, ?, ?, ?)", -1,
-                                &statement, NULL);
+        rc = sqlite3_prepare_v2(store->db, "INSERT INTO axis VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                                -1, &statement, NULL);
     for (uint32_t axis = 0; axis < n_axes; axis++)
         for (uint32_t place = 0; place < axes[axis].n && rc == SQLITE_OK; place++)
             rc = add_axis_value(statement, study_id, axis, &axes[axis], place);

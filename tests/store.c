@@ -382,10 +382,43 @@ static void at_rest(void)
        "ext4, XFS and tmpfs are not");
 }
 
+/* 2 x 3 points; point 4 is place 1 of the first axis and place 1 of the second. */
+static void points(void)
+{
+    static const char *const nics[] = {"100 Gb/s", "200 Gb/s"}, *const gpus[] = {"a", "b", "c"};
+    static const double numbers[] = {100, 200}, none[] = {NAN, NAN, NAN}, speeds[] = {1, 2, 3};
+    const struct ty_axis axes[] = {{"network.nic", 2, 3, nics, numbers, 1.5, speeds},
+                                   {"gpu", 3, 1, gpus, none, 1.5, speeds}};
+    ty_store *store = open_new("points.db");
+    int64_t study = 0;
+    ty_status status =
+        ty_store_begin(store, &(struct ty_study){.command = "whatif"}, &study, &error);
+    for (uint64_t point = 0; point < 6 && status == TY_OK; point++) {
+        struct ty_score score = score_of(point, 8, 1, 100.0 + (double)point);
+        if (point == 5)
+            score.step_time_s = NAN;
+        status = ty_store_add_score(store, study, &score, &error);
+    }
+    if (status == TY_OK)
+        status = ty_store_add_axes(store, study, axes, 2, &error);
+    ok(status == TY_OK && ty_store_flush(store, &error) == TY_OK, "six points and their axes");
+    same_text(ask(store, "SELECT group_concat(text, '; ') FROM (SELECT text FROM point"
+                         " WHERE point = 4 ORDER BY axis)"),
+              "200 Gb/s; b", "the values of a point");
+    ok(ask_number(store, "SELECT count(*) FROM point") == 12, "two for each of the six");
+    ok(ask_number(store, "SELECT feasible FROM prediction WHERE plan_id = 5") == 0,
+       "a point where nothing fits");
+    ok(ask_number(store,
+                  "SELECT alone_tokens_per_s_per_gpu FROM axis WHERE axis = 1 AND place = 2") == 3,
+       "the speed of a value alone");
+    ty_store_close(store);
+}
+
 int main(void)
 {
     if (!mkdtemp(folder))
         return 1;
+    points();
     inputs();
     hashes();
     scores();
