@@ -372,7 +372,14 @@ enum ty_overlap { /* bits of plan.overlap; TY_OVERLAP_GIVEN marks that the calle
                   TY_OVERLAP_EP = 32,
                   TY_OVERLAP_BATCH =
                       64, /* EP: forward of one micro-batch beside backward of another */
+                  TY_OVERLAP_SHARED = 128, /* EP: beside the shared experts */
                   TY_OVERLAP_GIVEN = 1 << 30
+};
+
+enum ty_tp_overlap { /* bits of plan.tp_overlap; source: TransformerEngine's userbuffers */
+                     TY_TP_RING = 1,      /* gather before a GEMM, in pieces beside it */
+                     TY_TP_PIPELINED = 2, /* GEMM before a reduce-scatter, in pieces beside it */
+                     TY_TP_BULK = 4       /* gather and reduce beside dgrad and wgrad */
 };
 
 /* How a model is laid on a cluster. G = tp*cp*dp*pp = etp*ep*edp*pp. */
@@ -400,6 +407,9 @@ struct ty_plan {
                                    before its gradient has arrived; default off */
     int sp;                     /* enum ty_switch: sequence parallel */
     uint32_t overlap;           /* bits of enum ty_overlap */
+    uint32_t tp_overlap;        /* of overlapped TP: bits of enum ty_tp_overlap; 0 = all */
+    uint32_t comm_sms;          /* SMs a collective of a layer takes from the kernels beside it;
+                                   0 = the profile's share of their rate */
     int dispatcher;             /* enum ty_dispatcher */
     int cp_scheme;              /* enum ty_cp_scheme */
     double moe_imbalance;       /* load of the busiest EP rank / mean, >= 1; default 1 */

@@ -55,7 +55,9 @@ static const char *const optimizer_names[] = {"auto", "adam",       "adam_bf16",
 static const char *const offload_names[] = {"auto", "none",   "activations", "optimizer",
                                             "both", "states", NULL};
 static const char *const work_names[] = {"gemm", "attention", "memory", "collectives", NULL};
-static const char *const overlap_names[] = {"tp", "grad", "param", "pp", "cp", "ep", "batch", NULL};
+static const char *const overlap_names[] = {"tp", "grad",  "param",  "pp", "cp",
+                                            "ep", "batch", "shared", NULL};
+static const char *const tp_overlap_names[] = {"ring", "pipelined", "bulk", NULL};
 static const char *const attention_names[] = {"none", "heads", "mla", NULL};
 static const char *const mlp_names[] = {"none", "dense", "moe", NULL};
 static const char *const qk_norm_names[] = {"none", "per_head", "full", NULL};
@@ -260,6 +262,10 @@ static const struct ty_field plan_fields[] = {
     ENUM(ty_plan, sp, "sp", switch_names, "sequence parallel; default: of the stack"),
     FLAGS(ty_plan, overlap, "overlap", overlap_names, TY_OVERLAP_GIVEN,
           "communication hidden behind compute, or none; default: of the stack"),
+    FLAGS(ty_plan, tp_overlap, "tp_overlap", tp_overlap_names, 0,
+          "which of overlapped tp: ring exchange, pipelined, bulk; default all"),
+    U32(ty_plan, comm_sms, "comm_sms", COUNT, 1, 1024,
+        "SMs a layer's collective takes from kernels beside it; default: of the profile"),
     ENUM(ty_plan, dispatcher, "dispatcher", dispatcher_names, "of MoE tokens; default alltoall"),
     ENUM(ty_plan, cp_scheme, "cp_scheme", cp_names, "default ring"),
     DOUBLE(ty_plan, moe_imbalance, "moe_imbalance", RATIO, 1, 1e6,

@@ -138,7 +138,7 @@ static double waves_taken(double x, double q)
 static double gemm_compute_s(const struct setting *setting, const struct kernel *kernel)
 {
     const struct ty_profile *profile = &setting->profile;
-    const double sms = setting->cluster.gpu.sms;
+    const double all = setting->cluster.gpu.sms, sms = all - kernel->sms_taken;
     const double lost_k = profile->gemm_k0 * (low_precision(kernel->precision) ? 2.0 : 1.0);
     double best = INFINITY;
     for (int i = 0; i < N_TILES; i++) {
@@ -149,7 +149,7 @@ static double gemm_compute_s(const struct setting *setting, const struct kernel 
                             2.0 * (kernel->k + lost_k);
         best = fmin(best, flop / tile->rate_ratio);
     }
-    return best / kernel_sustained_flop_per_s(setting, kernel->precision);
+    return best / (kernel_sustained_flop_per_s(setting, kernel->precision) * (sms / all));
 }
 
 static double alignment_ratio(const struct ty_profile *profile, const struct kernel *kernel)
@@ -184,13 +184,13 @@ static double grouped_gemm_s(const struct setting *setting, const struct kernel 
 static double attention_s(const struct setting *setting, const struct kernel *kernel)
 {
     const struct ty_profile *profile = &setting->profile;
-    const double x =
-        kernel->batch_heads * ceil(kernel->queries / ATTENTION_TILE) / setting->cluster.gpu.sms;
+    const double all = setting->cluster.gpu.sms, sms = all - kernel->sms_taken;
+    const double x = kernel->batch_heads * ceil(kernel->queries / ATTENTION_TILE) / sms;
     const double idle = 0.5 * profile->gemm_wave_loss * (ceil(x) - x);
     const double rate_flop_per_s =
         profile->attention_flop_per_s * clock_ratio(setting) *
         pow(fmin(1.0, kernel->head_dim / HEAD_DIM_FULL), profile->attention_head_power) *
-        kernel->seq / (kernel->seq + profile->attention_half_seq) * x / (x + idle);
+        kernel->seq / (kernel->seq + profile->attention_half_seq) * x / (x + idle) * (sms / all);
     const double loss = kernel->backward ? profile->attention_backward : 1.0;
     return fmax(kernel->flop_hw * loss / rate_flop_per_s,
                 kernel->bytes / kernel_mem_bytes_per_s(setting));

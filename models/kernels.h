@@ -24,6 +24,7 @@ struct kernel {
     double batch_heads, queries, seq, head_dim;
     /* counted work: what MFU divides by, what the kernel executes, what it moves */
     double flop_model, flop_hw, bytes;
+    double sms_taken; /* by collectives that run beside it */
 };
 
 /* Fills a GEMM with its flop and ideal bytes (handbook 1.2, 1.5). */

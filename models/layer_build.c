@@ -199,6 +199,13 @@ void build_linear_backward(struct build *build, const struct linear *linear)
     build_linear_wgrad(build, linear);
 }
 
+/* Share of a TP collective that is not hidden, by the kind of its overlap. */
+static double tp_exposed(const struct build *build, enum ty_tp_overlap kind)
+{
+    const uint32_t chosen = build->plan->tp_overlap;
+    return chosen == 0 || (chosen & kind) ? build->tp_exposed : 1.0;
+}
+
 struct collective build_tp_collective(const struct build *build, enum collective_op op)
 {
     return (struct collective){.op = op,
@@ -212,7 +219,7 @@ void build_column_forward(struct build *build, const struct linear *linear)
     uint32_t gather = 0;
     const struct collective input = build_tp_collective(build, COLLECTIVE_ALL_GATHER);
     if (build->sp)
-        gather = build_overlapped(build, TY_PART_TP, &input, build->tp_exposed);
+        gather = build_overlapped(build, TY_PART_TP, &input, tp_exposed(build, TY_TP_RING));
     build_linear_forward(build, linear);
     build_join(build, gather);
 }
@@ -226,7 +233,8 @@ void build_row_forward(struct build *build, const struct linear *linear)
         build_collective(build, TY_PART_TP, &all);
         return;
     }
-    const uint32_t reduce = build_overlapped(build, TY_PART_TP, &output, build->tp_exposed);
+    const uint32_t reduce =
+        build_overlapped(build, TY_PART_TP, &output, tp_exposed(build, TY_TP_PIPELINED));
     build_linear_forward(build, linear);
     build_join(build, reduce);
 }
@@ -236,7 +244,7 @@ void build_row_backward(struct build *build, const struct linear *linear)
     uint32_t gather = 0;
     const struct collective dy = build_tp_collective(build, COLLECTIVE_ALL_GATHER);
     if (build->sp && build->dgrad)
-        gather = build_overlapped(build, TY_PART_TP, &dy, build->tp_exposed);
+        gather = build_overlapped(build, TY_PART_TP, &dy, tp_exposed(build, TY_TP_RING));
     build_linear_dgrad(build, linear);
     build_join(build, gather);
     build_linear_wgrad(build, linear);
@@ -250,7 +258,8 @@ static uint32_t reduce_dx(struct build *build)
     if (!build->dgrad)
         return 0;
     if (build->sp)
-        return build_overlapped(build, TY_PART_TP, &part, build->wgrad ? build->tp_exposed : 1.0);
+        return build_overlapped(build, TY_PART_TP, &part,
+                                build->wgrad ? tp_exposed(build, TY_TP_BULK) : 1.0);
     build_collective(build, TY_PART_TP, &all);
     return 0;
 }
@@ -263,7 +272,8 @@ void build_column_backward(struct build *build, const struct linear *linear, boo
     if (regather && build->dgrad && hide_gather)
         gather = build_overlapped(build, TY_PART_TP, &x, 0.0);
     else if (regather)
-        gather = build_overlapped(build, TY_PART_TP, &x, build->dgrad ? build->tp_exposed : 1.0);
+        gather = build_overlapped(build, TY_PART_TP, &x,
+                                  build->dgrad ? tp_exposed(build, TY_TP_BULK) : 1.0);
     build_linear_dgrad(build, linear);
     build_join(build, gather);
     const uint32_t reduce = reduce_dx(build);

@@ -73,20 +73,32 @@ static struct linear second(const struct build *build, const char *name, double 
                            .n_adapters = 1.0};
 }
 
-static void dense_forward(struct build *build, const char *fc1, const char *fc2, double f)
+static void first_forward(struct build *build, const char *fc1, double f)
 {
-    const struct linear in = first(build, fc1, f), out = second(build, fc2, f);
+    const struct linear in = first(build, fc1, f);
     build_column_forward(build, &in);
     build_bytes(build, "activation", activation_bytes(build, build->tok * f / build->tp));
+}
+
+static void first_backward(struct build *build, const char *fc1, double f)
+{
+    const struct linear in = first(build, fc1, f);
+    build_bytes_backward(build, "activation", activation_bytes(build, build->tok * f / build->tp));
+    build_column_backward(build, &in, true);
+}
+
+static void dense_forward(struct build *build, const char *fc1, const char *fc2, double f)
+{
+    const struct linear out = second(build, fc2, f);
+    first_forward(build, fc1, f);
     build_row_forward(build, &out);
 }
 
 static void dense_backward(struct build *build, const char *fc1, const char *fc2, double f)
 {
-    const struct linear in = first(build, fc1, f), out = second(build, fc2, f);
+    const struct linear out = second(build, fc2, f);
     build_row_backward(build, &out);
-    build_bytes_backward(build, "activation", activation_bytes(build, build->tok * f / build->tp));
-    build_column_backward(build, &in, true);
+    first_backward(build, fc1, f);
 }
 
 void mlp_body_forward(struct build *build)
@@ -217,51 +229,122 @@ void moe_activation_forward(struct build *build)
         build_bytes(build, "activation", activation_bytes(build, routing.rows * routing.inner));
 }
 
+/* Expert traffic beside the shared experts only: their first half hides dispatch, their second
+ * combine. source: Megatron-Core's moe-shared-expert-overlap. */
+static bool beside_shared(const struct build *build)
+{
+    const uint32_t overlap = build->plan->overlap;
+    return (overlap & TY_OVERLAP_SHARED) && !(overlap & TY_OVERLAP_EP) &&
+           build->kind->shared_ffn > 0;
+}
+
+static uint32_t begin_hidden(struct build *build, const struct routing *routing, bool dispatch)
+{
+    const struct collective collective = exchange(build, routing, dispatch);
+    return build_overlapped(build, TY_PART_EP, &collective, 0.0);
+}
+
+static void experts_forward_beside_shared(struct build *build, const struct routing *routing)
+{
+    const double f = build->kind->shared_ffn;
+    const struct linear in = expert(build, routing, true), out = expert(build, routing, false),
+                        shared = second(build, "shared_fc2", f);
+    const uint32_t dispatch = begin_hidden(build, routing, true);
+    first_forward(build, "shared_fc1", f);
+    build_join(build, dispatch);
+    expert_tp(build, routing, COLLECTIVE_ALL_GATHER);
+    build_linear_forward(build, &in);
+    moe_activation_forward(build);
+    build_linear_forward(build, &out);
+    const uint32_t combine = begin_hidden(build, routing, false);
+    build_row_forward(build, &shared);
+    build_join(build, combine);
+}
+
 /* The overlapped share of dispatch runs beside the shared experts and the first expert GEMM, that
  * of combine beside the second: with 1F1B overlap the experts of another micro-batch. */
-void moe_body_forward(struct build *build)
+static void experts_forward(struct build *build, const struct routing *routing)
 {
-    const struct routing routing = routing_of(build);
-    const struct linear gate = router(build), in = expert(build, &routing, true),
-                        out = expert(build, &routing, false);
-    build_linear_forward(build, &gate);
-    build_bytes(build, "router", router_bytes(build));
-    build_bytes(build, "permute", PERMUTE_PASSES * row_bytes(build, &routing));
-    const uint32_t dispatch = begin_exchange(build, &routing, true);
+    const struct linear in = expert(build, routing, true), out = expert(build, routing, false);
+    const uint32_t dispatch = begin_exchange(build, routing, true);
     moe_shared_forward(build);
-    expert_tp(build, &routing, COLLECTIVE_ALL_GATHER);
+    expert_tp(build, routing, COLLECTIVE_ALL_GATHER);
     build_linear_forward(build, &in);
     build_join(build, dispatch);
     moe_activation_forward(build);
-    const uint32_t combine = begin_exchange(build, &routing, false);
+    const uint32_t combine = begin_exchange(build, routing, false);
     build_linear_forward(build, &out);
     build_join(build, combine);
+}
+
+void moe_body_forward(struct build *build)
+{
+    const struct routing routing = routing_of(build);
+    const struct linear gate = router(build);
+    build_linear_forward(build, &gate);
+    build_bytes(build, "router", router_bytes(build));
+    build_bytes(build, "permute", PERMUTE_PASSES * row_bytes(build, &routing));
+    if (beside_shared(build))
+        experts_forward_beside_shared(build, &routing);
+    else
+        experts_forward(build, &routing);
     expert_tp(build, &routing, COLLECTIVE_REDUCE_SCATTER);
     build_bytes(build, "unpermute", UNPERMUTE_PASSES * row_bytes(build, &routing));
     gather_tokens(build);
 }
 
-static void moe_body_backward(struct build *build)
+/* Gradients of combine are dispatched (`back`), those of dispatch combined (`forth`). */
+static void experts_backward_beside_shared(struct build *build, const struct routing *routing)
 {
-    const struct routing routing = routing_of(build);
-    const struct linear gate = router(build), in = expert(build, &routing, true),
-                        out = expert(build, &routing, false);
+    const double f = build->kind->shared_ffn;
+    const struct linear in = expert(build, routing, true), out = expert(build, routing, false),
+                        shared = second(build, "shared_fc2", f);
     uint32_t back = 0, forth = 0;
-    build_bytes_backward(build, "unpermute", UNPERMUTE_PASSES * row_bytes(build, &routing));
+    if (build->dgrad)
+        back = begin_hidden(build, routing, true);
+    build_row_backward(build, &shared);
+    build_join(build, back);
+    if (build->dgrad)
+        expert_tp(build, routing, COLLECTIVE_ALL_GATHER);
+    build_linear_backward(build, &out);
+    build_bytes_backward(build, "activation",
+                         activation_bytes(build, routing->rows * routing->inner));
+    build_linear_backward(build, &in);
+    if (build->dgrad)
+        forth = begin_hidden(build, routing, false);
+    first_backward(build, "shared_fc1", f);
+    build_join(build, forth);
+}
+
+static void experts_backward(struct build *build, const struct routing *routing)
+{
+    const struct linear in = expert(build, routing, true), out = expert(build, routing, false);
+    uint32_t back = 0, forth = 0;
     if (build->dgrad) {
-        back = begin_exchange(build, &routing, true); /* gradients of combine are dispatched */
-        expert_tp(build, &routing, COLLECTIVE_ALL_GATHER);
+        back = begin_exchange(build, routing, true);
+        expert_tp(build, routing, COLLECTIVE_ALL_GATHER);
     }
     build_linear_backward(build, &out);
     build_join(build, back);
     build_bytes_backward(build, "activation",
-                         activation_bytes(build, routing.rows * routing.inner));
+                         activation_bytes(build, routing->rows * routing->inner));
     if (build->dgrad)
-        forth = begin_exchange(build, &routing, false);
+        forth = begin_exchange(build, routing, false);
     build_linear_backward(build, &in);
     if (build->kind->shared_ffn > 0)
         dense_backward(build, "shared_fc1", "shared_fc2", build->kind->shared_ffn);
     build_join(build, forth);
+}
+
+static void moe_body_backward(struct build *build)
+{
+    const struct routing routing = routing_of(build);
+    const struct linear gate = router(build);
+    build_bytes_backward(build, "unpermute", UNPERMUTE_PASSES * row_bytes(build, &routing));
+    if (beside_shared(build))
+        experts_backward_beside_shared(build, &routing);
+    else
+        experts_backward(build, &routing);
     if (build->dgrad)
         expert_tp(build, &routing, COLLECTIVE_REDUCE_SCATTER);
     build_bytes_backward(build, "permute", PERMUTE_PASSES * row_bytes(build, &routing));

@@ -305,12 +305,14 @@ struct pipeline pipeline_of(const struct ty_plan *plan)
 {
     const struct row *row = row_of(plan->schedule);
     const bool batch = plan->overlap & TY_OVERLAP_BATCH;
+    /* Plain 1F1B would wait two passes at every boundary. */
+    const bool pairs = row->write == write_in_turn && plan->schedule != TY_SCHEDULE_GPIPE &&
+                       (plan->pp == 1 || plan->vpp > 1);
     return (struct pipeline){.schedule = (enum ty_schedule)plan->schedule,
                              .shape = row->shape,
                              .splits = row->splits,
                              .whole = row->whole,
-                             .joins = row->joins || (batch && row->write == write_in_turn &&
-                                                     plan->schedule != TY_SCHEDULE_GPIPE),
+                             .joins = row->joins || (batch && pairs),
                              .n_stages = plan->pp,
                              .n_chunks = row->shape == PIPELINE_TWO_WAYS ? 2 : plan->vpp,
                              .n_micro = plan->n_micro,

@@ -398,6 +398,7 @@ static uint32_t overlap_with_effect(const struct ty_plan *plan, const struct fea
     return (plan->tp > 1 ? TY_OVERLAP_TP : 0u) | (replicas ? TY_OVERLAP_GRAD : 0u) |
            (sharded ? TY_OVERLAP_PARAM : 0u) | (plan->pp > 1 ? TY_OVERLAP_PP : 0u) |
            (plan->cp > 1 ? TY_OVERLAP_CP : 0u) | (exchange ? TY_OVERLAP_EP : 0u) |
+           (exchange && has->shared_experts ? TY_OVERLAP_SHARED : 0u) |
            (exchange && pipeline_of(&batch).joins ? TY_OVERLAP_BATCH : 0u);
 }
 
@@ -422,6 +423,12 @@ static void resolve_overlap(const struct resolver *r, const struct features *has
     const bool given = plan->overlap != 0;
     const uint32_t wanted = given ? plan->overlap : stack ? stack : DEFAULT_OVERLAP;
     plan->overlap = (wanted & possible) | TY_OVERLAP_GIVEN;
+    if (!(plan->overlap & TY_OVERLAP_TP))
+        drop_size(r, &plan->tp_overlap, 0, "tp_overlap", "tp traffic is not overlapped");
+    if (!(plan->overlap & (TY_OVERLAP_TP | TY_OVERLAP_CP | TY_OVERLAP_EP | TY_OVERLAP_SHARED)))
+        drop_size(r, &plan->comm_sms, 0, "comm_sms", "no collective of a layer is overlapped");
+    else if (plan->comm_sms >= r->setting->cluster.gpu.sms)
+        drop_size(r, &plan->comm_sms, 0, "comm_sms", "the GPU has no SM beyond these");
     if (!r->notes)
         return;
     char text[32];

@@ -58,28 +58,31 @@ static void make_key(const struct request *request, struct key *key)
     static const enum axis axes[] = {AXIS_TP, AXIS_CP, AXIS_EP, AXIS_ETP};
     const struct ty_plan *plan = request->plan;
     const bool low_precision = precision_bytes((enum ty_precision)plan->precision) < 2.0;
-    const uint32_t words[] = {request->what,
-                              request->what == WHAT_LAYER ? request->kind : 0,
-                              request->phase,
-                              plan->tp,
-                              plan->cp,
-                              plan->ep,
-                              plan->etp,
-                              plan->mbs,
-                              plan->seq,
-                              low_precision ? plan->n_micro : 0, /* weights are cast once */
-                              (uint32_t)plan->precision,
-                              (uint32_t)plan->recompute,
-                              plan->recompute_modules,
-                              (uint32_t)plan->grad_dtype,
-                              (uint32_t)plan->attention,
-                              (uint32_t)plan->sp,
-                              plan->overlap & (TY_OVERLAP_TP | TY_OVERLAP_CP | TY_OVERLAP_EP),
-                              (uint32_t)plan->dispatcher,
-                              (uint32_t)plan->cp_scheme,
-                              (uint32_t)plan->cuda_graph,
-                              (uint32_t)plan->compile,
-                              (uint32_t)plan->packed};
+    const uint32_t words[] = {
+        request->what,
+        request->what == WHAT_LAYER ? request->kind : 0,
+        request->phase,
+        plan->tp,
+        plan->cp,
+        plan->ep,
+        plan->etp,
+        plan->mbs,
+        plan->seq,
+        low_precision ? plan->n_micro : 0, /* weights are cast once */
+        (uint32_t)plan->precision,
+        (uint32_t)plan->recompute,
+        plan->recompute_modules,
+        (uint32_t)plan->grad_dtype,
+        (uint32_t)plan->attention,
+        (uint32_t)plan->sp,
+        plan->overlap & (TY_OVERLAP_TP | TY_OVERLAP_CP | TY_OVERLAP_EP | TY_OVERLAP_SHARED),
+        plan->tp_overlap,
+        plan->comm_sms,
+        (uint32_t)plan->dispatcher,
+        (uint32_t)plan->cp_scheme,
+        (uint32_t)plan->cuda_graph,
+        (uint32_t)plan->compile,
+        (uint32_t)plan->packed};
     uint32_t n_words = sizeof words / sizeof *words, n_numbers = 0;
     memset(key, 0, sizeof *key);
     memcpy(key->word, words, sizeof words);
@@ -141,15 +144,39 @@ static struct engine_task kernel_task(const struct run *run, const struct kernel
                                 .device = {run->device, ENGINE_NONE}};
 }
 
-static struct engine_task collective_task(const struct run *run, const struct item *item,
-                                          struct record *record)
+/* Rate that the kernels a collective runs beside lose: to the profile's share, or to the SMs it
+ * takes, with the wave of tiles that may cost (handbook 4.2, 5.7):
+ *
+ *   1 - sum t(all SMs) / sum t(SMs left) */
+static double slow_compute(const struct run *run, uint32_t i)
 {
+    const struct item *item = &run->items->item[i];
+    const struct ty_profile *profile = &run->request->setting->profile;
+    const uint32_t taken = run->request->plan->comm_sms;
+    if (taken == 0 || !item->overlaps)
+        return item->collective.shape.link > LINK_SCALEUP ? profile->slow_compute_nic
+                                                          : profile->slow_compute_scaleup;
+    double all_s = 0.0, left_s = 0.0;
+    for (uint32_t j = i + 1; j < item->join; j++) {
+        const struct item *kernel = &run->items->item[j];
+        if (kernel->is_collective)
+            continue;
+        struct kernel fewer = kernel->kernel;
+        fewer.sms_taken = taken;
+        all_s += kernel_form_s(run->request->setting, &kernel->kernel);
+        left_s += kernel_form_s(run->request->setting, &fewer);
+    }
+    return left_s > all_s ? 1.0 - all_s / left_s : 0.0;
+}
+
+static struct engine_task collective_task(const struct run *run, uint32_t i, struct record *record)
+{
+    const struct item *item = &run->items->item[i];
     const struct ty_profile *profile = &run->request->setting->profile;
     struct collective_flow flow;
     collective_as_flow(run->request->setting, &item->collective, &flow);
     for (uint32_t link = 0; link < N_LINKS; link++)
         record->link_bytes[link] += flow.work_bytes * flow.bytes_per_work[link];
-    const bool network = item->collective.shape.link > LINK_SCALEUP;
     return (struct engine_task){.stream = run->comm[item->part - TY_PART_TP],
                                 .class_ = ENGINE_COMM,
                                 .latency_s = flow.latency_s,
@@ -157,8 +184,7 @@ static struct engine_task collective_task(const struct run *run, const struct it
                                 .cap_work_per_s = flow.work_bytes > 0.0 ? flow.cap_bytes_per_s : 1,
                                 .route = ENGINE_NONE,
                                 .device = {run->device, ENGINE_NONE},
-                                .slow_compute = network ? profile->slow_compute_nic
-                                                        : profile->slow_compute_scaleup,
+                                .slow_compute = slow_compute(run, i),
                                 .slow_self = profile->slow_comm};
 }
 
@@ -181,7 +207,7 @@ static ty_status add_item(struct run *run, uint32_t i, struct record *record)
     const struct item *item = &run->items->item[i];
     note_origin(run->request->setting, item, &record->origins);
     struct engine_task task =
-        item->is_collective ? collective_task(run, item, record) : kernel_task(run, &item->kernel);
+        item->is_collective ? collective_task(run, i, record) : kernel_task(run, &item->kernel);
     uint32_t id;
     ty_status status = engine_add_task(run->engine, &task, &id);
     if (status == TY_OK && run->blocking != ENGINE_NONE)

@@ -86,7 +86,9 @@ static void random_plan(void)
     plan->cuda_graph = (int)below(3);
     plan->compile = (int)below(3);
     random_schedule(plan);
-    plan->overlap = below(4) ? TY_OVERLAP_GIVEN | below(128) : 0;
+    plan->overlap = below(4) ? TY_OVERLAP_GIVEN | below(256) : 0;
+    plan->tp_overlap = below(2) ? below(8) : 0;
+    plan->comm_sms = below(3) ? 0 : below(60);
     plan->recompute_early = (int)below(3);
     if (below(3) == 0)
         snprintf(plan->order, sizeof plan->order, "tp-cp-ep-pp-dp");

@@ -5,6 +5,7 @@
  *   step.m128    llama3-405B, 16,384 H100: TP 8, PP 16, VPP 8, 128 micro-batches; with 16 of them:
  *                step.llama405b_16384 of BENCH=simulator
  *   step.zero3   llama3-70B, 256 H100, FSDP, PP 4, 16 micro-batches, resharded
+ *   step.gpus_N  the same with 16 micro-batches on N GPUs: the folded cost does not depend on N
  *   bound.405B   lower bound with 16 micro-batches
  */
 #include "tests/bench/bench.h"
@@ -55,6 +56,12 @@ int main(void)
     measure("bound.405B", c, step, true);
     open_405b(c, 16384, 128);
     measure("step.m128", c, step, false);
+    for (uint32_t n_gpus = 2048; n_gpus <= 131072; n_gpus *= 4) {
+        char name[32];
+        snprintf(name, sizeof name, "step.gpus_%u", n_gpus);
+        open_405b(c, n_gpus, 16);
+        measure(name, c, step, false);
+    }
     open_zero3(c);
     measure("step.zero3", c, step, false);
     step_destroy(step);
