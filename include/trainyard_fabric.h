@@ -16,7 +16,7 @@
 #ifndef TRAINYARD_FABRIC_H
 #define TRAINYARD_FABRIC_H
 
-#include "trainyard.h"
+#include "trainyard_comm.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -151,6 +151,55 @@ TY_API TY_MUST_CHECK ty_status ty_fabric_tree(uint32_t levels, uint32_t ports, u
  *   P(max <= k) = n! / m^n [x^n] (sum_{i<=k} x^i / i!)^m
  * flows * queue_pairs <= 1024. NAN out of range. Source: handbook 6.5. */
 TY_API double ty_ecmp_slowdown(uint32_t flows, uint32_t paths, uint32_t queue_pairs);
+
+/* ---- one collective on the fabric ---------------------------------------------------------- */
+
+enum ty_algorithm {
+    TY_ALGORITHM_AUTO, /* NCCL's tuning model chooses */
+    TY_ALGORITHM_RING,
+    TY_ALGORITHM_TREE,         /* double binary tree of domains, chains inside */
+    TY_ALGORITHM_NVLS,         /* the switch of the domain reduces and multicasts */
+    TY_ALGORITHM_NVLS_TREE,    /* NVLS inside, trees between domains */
+    TY_ALGORITHM_TWO_LEVEL,    /* reduce-scatter inside, rings between, all-gather inside */
+    TY_ALGORITHM_PAT,          /* recursive doubling of all-gather and reduce-scatter */
+    TY_ALGORITHM_SHARP,        /* the network's switches reduce */
+    TY_ALGORITHM_DIRECT,       /* all-to-all: every pair its own message */
+    TY_ALGORITHM_PXN,          /* all-to-all: over the scale-up links to the receiver's rail */
+    TY_ALGORITHM_NODE_LIMITED, /* all-to-all: one copy to each node, spread inside */
+    TY_N_ALGORITHMS
+};
+/* "auto", "ring", "tree", "nvls", "nvls_tree", "two_level", "pat", "sharp", "direct", "pxn",
+ * "node_limited". */
+TY_API const char *ty_algorithm_name(enum ty_algorithm algorithm);
+
+struct ty_collective_run {
+    const struct ty_cluster *cluster;
+    enum ty_collective_op op;
+    enum ty_algorithm algorithm;
+    double size_bytes;    /* as in struct ty_collective_query */
+    const uint32_t *gpus; /* [n]: places in the cluster; NULL: 0 .. n-1 */
+    uint32_t n;
+    uint32_t n_chunks; /* two_level: parts that follow each other through its phases; 0 = 1 */
+    double hop_s[2];   /* latency of a step inside a domain and across; NAN: NCCL's */
+    double copies;     /* node_limited: nodes a token goes to over its expert count; 0 = all */
+    bool detailed;     /* step by step; else one weighted flow */
+    const struct ty_fault *faults;
+    uint32_t n_faults;
+    uint64_t seed;
+};
+struct ty_collective_ran {
+    double time_s, algbw_bytes_per_s, busbw_bytes_per_s;
+    enum ty_algorithm algorithm;
+    enum ty_fabric_level level;
+    double bytes[TY_N_LEVELS]; /* sent at each level, all ranks together */
+    uint64_t n_flows;
+};
+/* Runs a collective on an otherwise idle fabric. Both ways agree where nothing contends. Cost:
+ * detailed O(flows), else O(n). returns TY_OK, TY_ERR_RANGE, TY_ERR_NOMEM, TY_ERR_UNSUPPORTED (the
+ * algorithm cannot do the operation there). */
+TY_API TY_MUST_CHECK ty_status ty_collective_simulate(const struct ty_collective_run *run,
+                                                      struct ty_collective_ran *out,
+                                                      struct ty_error *error);
 
 #ifdef __cplusplus
 }

@@ -103,15 +103,16 @@ static double scaleup_bytes_per_s(const struct ty_cluster *cluster)
                                               : cluster->gpu.pcie_bytes_per_s;
 }
 
-/* Of all uplinks of a leaf or pod in one plane. */
-static double leaf_bytes_per_s(const struct fabric *fabric)
+/* In one plane, as pod_bytes_per_s. */
+double fabric_leaf_bytes_per_s(const struct fabric *fabric)
 {
     return leaf_ports(fabric) * port_bytes_per_s(fabric) / fabric->cluster.oversubscription;
 }
 
 static double pod_bytes_per_s(const struct fabric *fabric)
 {
-    return pod_leaves(fabric) * leaf_bytes_per_s(fabric) / fabric->cluster.pod_oversubscription;
+    return pod_leaves(fabric) * fabric_leaf_bytes_per_s(fabric) /
+           fabric->cluster.pod_oversubscription;
 }
 
 static double capacity_of(const struct fabric *fabric, enum fabric_kind kind)
@@ -130,12 +131,20 @@ static double capacity_of(const struct fabric *fabric, enum fabric_kind kind)
     case FABRIC_LEAF:
         return spread && cluster->oversubscription <= 1.0
                    ? HUGE_VAL
-                   : leaf_bytes_per_s(fabric) / fabric->n_paths;
+                   : fabric_leaf_bytes_per_s(fabric) / fabric->n_paths;
     default:
         return spread && cluster->oversubscription * cluster->pod_oversubscription <= 1.0
                    ? HUGE_VAL
                    : pod_bytes_per_s(fabric) / fabric->n_pod_paths;
     }
+}
+
+double fabric_nominal_bytes_per_s(const struct fabric *fabric, uint32_t link)
+{
+    enum fabric_kind kind = FABRIC_PORT;
+    while (kind + 1 < N_FABRIC_KINDS && link >= fabric->first[kind + 1])
+        kind++;
+    return capacity_of(fabric, kind);
 }
 
 /* ---- faults -------------------------------------------------------------------------------- */
@@ -156,7 +165,7 @@ static void slow_link(struct fabric *fabric, enum fabric_kind kind, uint32_t ind
     for (uint32_t way = 0; way < 2; way++) {
         double *capacity = &fabric->capacity_bytes_per_s[fabric->first[kind] + 2 * index + way];
         if (kind == FABRIC_LEAF)
-            *capacity = uplink_fault(*capacity, leaf_bytes_per_s(fabric), fabric->n_paths,
+            *capacity = uplink_fault(*capacity, fabric_leaf_bytes_per_s(fabric), fabric->n_paths,
                                      fabric->n_uplinks, ratio);
         else if (kind == FABRIC_POD)
             *capacity = uplink_fault(*capacity, pod_bytes_per_s(fabric), fabric->n_pod_paths,

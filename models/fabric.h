@@ -73,6 +73,11 @@ void fabric_add(const struct fabric *fabric, enum fabric_kind kind, uint32_t ind
                 uint32_t direction, double bytes, struct fabric_path *path);
 /* The working NIC port a GPU uses, node * n_ports + port; UINT32_MAX: none. */
 uint32_t fabric_port(const struct fabric *fabric, uint32_t gpu);
+/* The same when all work. */
+uint32_t fabric_home_port(const struct fabric *fabric, uint32_t gpu);
 uint32_t fabric_leaf(const struct fabric *fabric, uint32_t port);
+/* Capacity of a link when all work, and of all uplinks of a leaf. */
+double fabric_nominal_bytes_per_s(const struct fabric *fabric, uint32_t link);
+double fabric_leaf_bytes_per_s(const struct fabric *fabric);
 
 #endif

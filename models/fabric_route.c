@@ -47,6 +47,11 @@ void fabric_add(const struct fabric *fabric, enum fabric_kind kind, uint32_t ind
 
 /* ---- places -------------------------------------------------------------------------------- */
 
+uint32_t fabric_home_port(const struct fabric *fabric, uint32_t gpu)
+{
+    return gpu / fabric->gpus * fabric->n_ports + gpu % fabric->gpus / fabric->sharers;
+}
+
 uint32_t fabric_port(const struct fabric *fabric, uint32_t gpu)
 {
     const uint32_t node = gpu / fabric->gpus, own = gpu % fabric->gpus / fabric->sharers;

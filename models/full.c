@@ -200,6 +200,10 @@ static void add_size(struct full *full, struct job *job, uint32_t shape, struct 
         const struct grouping *grouping =
             job_grouping(full, job, &step->sent[source->tag - 1].collective.shape);
         size->tasks += grouping ? 2.0 * grouping->n_groups : 0.0;
+        if (full->detailed) { /* three phases: a send and a gate of each rank */
+            size->tasks += 6.0 * job->width;
+            size->edges += 12.0 * job->width;
+        }
     }
     engine_edges(engine, count_edge, &n_edges);
     size->edges += (double)n_edges * lanes;

@@ -7,8 +7,10 @@
  *                the group crosses leaves, the uplinks towards its neighbours in the group
  *
  * The time alone is that of the collective for the group's own shape, as placed. On one physical
- * link a member's part never needs more than its share of it among the ranks of its stage: a flow
- * alone takes its own time, whatever a table says about its link (step_links.c, the same).
+ * link, as built, a member's part never needs more than its share of it among the ranks of its
+ * stage: a flow alone takes its own time, whatever a table says about its link (step_links.c, the
+ * same). The share of a leaf's uplinks is that of the job's own ranks of a stage: other stages and
+ * jobs are met on the link.
  */
 #include "models/full_internal.h"
 #include "sim/error.h"
@@ -41,7 +43,7 @@ static enum link_class class_of(enum ty_fabric_level level)
 
 /* domains: scratch [n], the domain of each member. */
 static void shape_of(const struct fabric *fabric, uint32_t *domains, uint32_t n,
-                     enum ty_fabric_level level, const struct group_shape *like,
+                     enum ty_fabric_level level, double same_leaf, const struct group_shape *like,
                      struct group_shape *out)
 {
     qsort(domains, n, sizeof *domains, by_value);
@@ -59,6 +61,9 @@ static void shape_of(const struct fabric *fabric, uint32_t *domains, uint32_t n,
     out->ranks_per_domain = fewest;
     out->n_domains = n_domains;
     out->link = class_of(level);
+    if (out->link == LINK_SPINE)
+        out->spine_bytes_per_s = fmin(out->nic_bytes_per_s, fabric_leaf_bytes_per_s(fabric) *
+                                                                fabric->n_planes / same_leaf);
     if (level == TY_LEVEL_CORE)
         out->spine_bytes_per_s /= fabric->cluster.pod_oversubscription;
 }
@@ -70,13 +75,15 @@ static void fill_group(struct full *full, const struct job *job, const struct gr
     const struct fabric *fabric = &full->fabric;
     const uint32_t lead = grid_place(&grouping->line, rank);
     enum ty_fabric_level level = TY_LEVEL_NONE;
+    double same_leaf = 1.0;
     for (uint32_t i = 0; i < grouping->size; i++) {
         const uint32_t member = grid_at(&grouping->line, rank, lead + i * grouping->every);
         const enum ty_fabric_level here = fabric_level(fabric, job->gpu[rank], job->gpu[member]);
         level = here > level ? here : level;
+        same_leaf = fmax(same_leaf, job->same_leaf[member]);
         domains[i] = job->gpu[member] / fabric->domain;
     }
-    shape_of(fabric, domains, grouping->size, level, like, out);
+    shape_of(fabric, domains, grouping->size, level, same_leaf, like, out);
 }
 
 static bool number_groups(struct full *full, struct job *job, struct grouping *grouping)
@@ -142,11 +149,11 @@ bool job_is_pair(const struct sent *sent)
 void job_pair_shape(const struct full *full, const struct job *job, const struct sent *sent,
                     uint32_t lane, struct group_shape *out)
 {
-    const uint32_t a = job->gpu[job_rank(job, sent->from, lane)];
-    const uint32_t b = job->gpu[job_rank(job, sent->to, lane)];
+    const uint32_t from = job_rank(job, sent->from, lane), to = job_rank(job, sent->to, lane);
+    const uint32_t a = job->gpu[from], b = job->gpu[to];
     uint32_t domains[2] = {a / full->fabric.domain, b / full->fabric.domain};
-    shape_of(&full->fabric, domains, 2, fabric_level(&full->fabric, a, b), &sent->collective.shape,
-             out);
+    shape_of(&full->fabric, domains, 2, fabric_level(&full->fabric, a, b),
+             fmax(job->same_leaf[from], job->same_leaf[to]), &sent->collective.shape, out);
 }
 
 /* ---- links --------------------------------------------------------------------------------- */
@@ -208,7 +215,7 @@ static ty_status make_route(struct full *full, const struct job *job, uint32_t r
         return error_set(error, TY_ERR_RANGE, "fault", "leaves rank %u without a way out", rank);
     for (uint32_t i = 0; i < path->n; i++) {
         struct fluid_use *use = &path->use[i];
-        const double share = full->fabric.capacity_bytes_per_s[use->link] /
+        const double share = fabric_nominal_bytes_per_s(&full->fabric, use->link) /
                              (cap_work_per_s * sharers(full, job, use->link, rank));
         use->bytes_per_work = fmin(use->bytes_per_work, share);
     }

@@ -45,7 +45,8 @@ static bool same_signature(const struct group_shape *a, const struct group_shape
 {
     return a->size == b->size && a->ranks_per_domain == b->ranks_per_domain &&
            a->n_domains == b->n_domains && a->link == b->link &&
-           (a->link != LINK_SPINE || a->spine_bytes_per_s == b->spine_bytes_per_s);
+           (a->link != LINK_SPINE ||
+            fabs(a->spine_bytes_per_s - b->spine_bytes_per_s) <= 1e-9 * b->spine_bytes_per_s);
 }
 
 static bool groups_alike(struct full *full, struct job *job, const struct group_shape *shape)

@@ -225,6 +225,25 @@ static void add_rank(struct graph *g, uint32_t shape, uint32_t task, uint32_t la
     add_like(g, form, task);
 }
 
+/* The sends of a collective; they belong to its task. */
+static void add_detail(struct graph *g, uint32_t shape, uint32_t task, const struct gate *gate)
+{
+    struct full *full = g->full;
+    const uint32_t stage = info_of(g->job, shape, task)->stage;
+    const uint32_t first = engine_n_tasks(full->engine);
+    if (g->status == TY_OK)
+        g->status = job_detail(full, g->job, job_template(g->job, shape, 0),
+                               template_task(g->job, shape, 0, task)->tag, stage, gate->start,
+                               gate->end, g->error);
+    const uint32_t last = engine_n_tasks(full->engine);
+    if (g->status != TY_OK || g->job != &full->jobs[0] || g->step > 0)
+        return;
+    if (last > full->n_origins)
+        g->status = TY_ERR_INTERNAL; /* full.c has counted wrongly */
+    for (uint32_t id = first; g->status == TY_OK && id < last; id++)
+        full->origin[id] = task;
+}
+
 /* The start and end tasks of a collective, made by the first shape that comes to it. */
 static void open_collective(struct graph *g, uint32_t shape, uint32_t task, struct gate *gate)
 {
@@ -240,10 +259,13 @@ static void open_collective(struct graph *g, uint32_t shape, uint32_t task, stru
         g->status = TY_ERR_NOMEM;
         return;
     }
-    if (*known == 0)
+    const bool fresh = *known == 0;
+    if (fresh)
         *known = 1 + add_joins(g, 2 * gate->grouping->n_groups, task);
     gate->start = *known - 1;
     gate->end = gate->start + gate->grouping->n_groups;
+    if (fresh && g->full->detailed)
+        add_detail(g, shape, task, gate);
 }
 
 static uint32_t n_blocks_of(const struct job *job, uint32_t shape)
@@ -278,6 +300,8 @@ static void add_tasks(struct graph *g, uint32_t shape)
             open_collective(g, shape, task, gate);
         if (source->class_ == ENGINE_COMPUTE && !job->even)
             fill_work(g, shape, task, info->stage, pass);
+        if (gate->grouping && g->full->detailed)
+            continue;
         g->first[shape][task] = engine_n_tasks(g->full->engine);
         for (uint32_t lane = 0; g->status == TY_OK && lane < job->width; lane++)
             if (job->shape[lane] == shape)
@@ -338,7 +362,7 @@ static void add_edges(struct graph *g, uint32_t shape)
         if (previous != ENGINE_NONE)
             add_lane_edges(g, shape, previous, task);
         for (uint32_t lane = 0; lane < job->width; lane++) {
-            if (job->shape[lane] != shape)
+            if (job->shape[lane] != shape || (gate->grouping && g->full->detailed))
                 continue;
             edge(g, entry(g, shape, task, lane), own(g, shape, task, lane));
             if (gate->end != ENGINE_NONE)

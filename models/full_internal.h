@@ -8,7 +8,7 @@
  *
  * full_job.c lays a job on the fabric, full_flow.c turns what the template sends into tasks on
  * links, full_graph.c multiplies the graph, full_fold.c says whether one rank per stage would do,
- * full_traffic.c counts bytes, full.c drives.
+ * full_detail.c runs collectives send by send, full_traffic.c counts bytes, full.c drives.
  */
 #ifndef MODELS_FULL_INTERNAL_H
 #define MODELS_FULL_INTERNAL_H
@@ -69,7 +69,8 @@ struct job {
     double *same_leaf;
     struct grouping groupings[FULL_MAX_GROUPINGS];
     uint32_t n_groupings;
-    bool jitters, even; /* even: all ranks take the same time for the same pass */
+    const struct group_shape *placed; /* [N_AXES] of layers; NULL: as of ranks in order */
+    bool jitters, even;               /* even: all ranks take the same time for the same pass */
     uint32_t first_stream, first_device;
     uint32_t *step_end; /* [n_steps]: the task that ends each step */
     uint32_t **first;   /* [n_shapes]: [tasks of the template], the first rank's; last step */
@@ -134,6 +135,11 @@ ty_status job_flow(struct full *full, struct job *job, struct template *template
 /* Route of a pass whose own collectives share links with others. */
 ty_status job_pass_route(struct full *full, struct job *job, struct template *template,
                          uint32_t segment, uint32_t stage, uint32_t lane, uint32_t *route);
+
+/* full_detail.c: the collective of all groups of a stage, send by send between their start and end
+ * tasks. */
+ty_status job_detail(struct full *full, struct job *job, struct template *template, uint32_t tag,
+                     uint32_t stage, uint32_t start, uint32_t end, struct ty_error *error);
 
 /* full_graph.c */
 ty_status job_graph(struct full *full, struct job *job, struct ty_error *error);

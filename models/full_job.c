@@ -70,6 +70,67 @@ ty_status job_place(struct full *full, struct job *job, const struct ty_scenario
     return status;
 }
 
+/* Ranks of the same stage that share a NIC port, and a leaf, when all work. */
+static ty_status count_sharers(struct full *full, struct job *job)
+{
+    const struct fabric *fabric = &full->fabric;
+    const size_t n_ports = (size_t)fabric->n_nodes * fabric->n_ports;
+    uint32_t *on_port = arena_get(&full->arena, n_ports, sizeof *on_port);
+    uint32_t *on_leaf = arena_get(&full->arena, fabric->n_leaves, sizeof *on_leaf);
+    job->same_port = arena_get(&full->arena, job->n_ranks, sizeof *job->same_port);
+    job->same_leaf = arena_get(&full->arena, job->n_ranks, sizeof *job->same_leaf);
+    if (!on_port || !on_leaf || !job->same_port || !job->same_leaf)
+        return TY_ERR_NOMEM;
+    for (uint32_t stage = 0; stage < job->n_stages; stage++) {
+        memset(on_port, 0, n_ports * sizeof *on_port);
+        memset(on_leaf, 0, fabric->n_leaves * sizeof *on_leaf);
+        for (uint32_t pass = 0; pass < 2; pass++)
+            for (uint32_t lane = 0; lane < job->width; lane++) {
+                const uint32_t rank = job_rank(job, stage, lane);
+                const uint32_t port = fabric_home_port(fabric, job->gpu[rank]);
+                const uint32_t leaf = fabric_leaf(fabric, port);
+                if (pass == 0) {
+                    on_port[port]++;
+                    on_leaf[leaf]++;
+                    continue;
+                }
+                job->same_port[rank] = on_port[port];
+                job->same_leaf[rank] = on_leaf[leaf];
+            }
+    }
+    return TY_OK;
+}
+
+/* Collectives inside layers go by the worst placed group of their axis: the ranks wait for each
+ * other in every layer. Only where that is not the group of the ranks in order. */
+static ty_status place_layers(struct full *full, struct job *job)
+{
+    static const enum axis axes[] = {AXIS_TP, AXIS_CP, AXIS_EP, AXIS_ETP};
+    struct group_shape *placed = arena_get(&full->arena, N_AXES, sizeof *placed);
+    bool other = false;
+    if (!placed)
+        return TY_ERR_NOMEM;
+    for (uint32_t i = 0; i < sizeof axes / sizeof *axes; i++) {
+        struct group_shape shape, worst;
+        grid_shape(job->setting, &job->plan, axes[i], &shape);
+        const struct grouping *grouping = job_grouping(full, job, &shape);
+        if (!grouping)
+            return TY_ERR_NOMEM;
+        worst = grouping->shape[0];
+        for (size_t g = 1; g < (size_t)grouping->n_groups * job->n_stages; g++) {
+            const struct group_shape *at = &grouping->shape[g];
+            if (at->link > worst.link ||
+                (at->link == worst.link && (at->ranks_per_domain < worst.ranks_per_domain ||
+                                            at->spine_bytes_per_s < worst.spine_bytes_per_s)))
+                worst = *at;
+        }
+        placed[axes[i]] = worst;
+        other |= worst.link != shape.link || worst.ranks_per_domain != shape.ranks_per_domain;
+    }
+    job->placed = other ? placed : NULL;
+    return TY_OK;
+}
+
 /* ---- classes: GPUs and speeds -------------------------------------------------------------- */
 
 static struct setting *new_setting(struct full *full, const struct job *job)
@@ -113,6 +174,7 @@ static ty_status make_classes(struct full *full, struct job *job,
             i == 0 ? TY_OK : other_gpu(job, &scenario->node_gpus[i - 1], job->settings[i], error);
         if (status != TY_OK)
             return status;
+        job->settings[i]->placed = job->placed;
         if (full->jitter_ratio > 0.0) /* each rank has its own */
             job->settings[i]->profile.jitter_ratio = 0.0;
     }
@@ -359,52 +421,21 @@ static ty_status make_blocks(struct full *full, struct job *job)
     return TY_OK;
 }
 
-/* Ranks of the same stage that share a NIC port, and a leaf. */
-static ty_status count_sharers(struct full *full, struct job *job)
-{
-    const struct fabric *fabric = &full->fabric;
-    const size_t n_ports = (size_t)fabric->n_nodes * fabric->n_ports;
-    uint32_t *on_port = arena_get(&full->arena, n_ports, sizeof *on_port);
-    uint32_t *on_leaf = arena_get(&full->arena, fabric->n_leaves, sizeof *on_leaf);
-    job->same_port = arena_get(&full->arena, job->n_ranks, sizeof *job->same_port);
-    job->same_leaf = arena_get(&full->arena, job->n_ranks, sizeof *job->same_leaf);
-    if (!on_port || !on_leaf || !job->same_port || !job->same_leaf)
-        return TY_ERR_NOMEM;
-    for (uint32_t stage = 0; stage < job->n_stages; stage++) {
-        memset(on_port, 0, n_ports * sizeof *on_port);
-        memset(on_leaf, 0, fabric->n_leaves * sizeof *on_leaf);
-        for (uint32_t pass = 0; pass < 2; pass++)
-            for (uint32_t lane = 0; lane < job->width; lane++) {
-                const uint32_t rank = job_rank(job, stage, lane);
-                const uint32_t port = fabric_port(fabric, job->gpu[rank]);
-                if (port == UINT32_MAX)
-                    continue;
-                const uint32_t leaf = fabric_leaf(fabric, port);
-                if (pass == 0) {
-                    on_port[port]++;
-                    on_leaf[leaf]++;
-                    continue;
-                }
-                job->same_port[rank] = on_port[port];
-                job->same_leaf[rank] = on_leaf[leaf];
-            }
-    }
-    return TY_OK;
-}
-
 ty_status job_prepare(struct full *full, struct job *job, const struct ty_scenario *scenario,
                       struct ty_error *error)
 {
     job->jitters = full->jitter_ratio > 0.0;
-    ty_status status = make_classes(full, job, scenario, error);
+    ty_status status = count_sharers(full, job);
+    if (status == TY_OK)
+        status = place_layers(full, job);
+    if (status == TY_OK)
+        status = make_classes(full, job, scenario, error);
     if (status == TY_OK)
         status = set_ranks(full, job, scenario, error);
     if (status == TY_OK)
         status = make_templates(full, job, scenario, error);
     if (status == TY_OK)
         status = make_blocks(full, job);
-    if (status == TY_OK)
-        status = count_sharers(full, job);
     return status;
 }
 

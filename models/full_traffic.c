@@ -175,14 +175,18 @@ static void add_layers(struct full *full, const struct job *job, struct item_lis
 
 ty_status full_traffic(struct full *full, struct job *job)
 {
-    static const enum axis axes[] = {AXIS_TP, AXIS_CP, AXIS_EP, AXIS_ETP, AXIS_DP, AXIS_EDP};
+    static const enum axis axes[] = {AXIS_TP, AXIS_CP, AXIS_DP, AXIS_EP, AXIS_ETP, AXIS_EDP};
+    bool experts = false;
+    for (uint32_t kind = 0; kind < job->setting->model.n_kinds; kind++)
+        experts |= job->setting->model.kinds[kind].mlp == TY_MLP_MOE;
+    const uint32_t n_axes = experts ? 6 : 3; /* without experts their view of the ranks is idle */
     struct ty_group_traffic *rows = full->report.traffic;
     struct item_list *items = full->allocator.alloc(full->allocator.user, sizeof *items);
     ty_status status = items ? TY_OK : TY_ERR_NOMEM;
     full->report.n_traffic = N_ROWS;
     for (uint32_t row = 0; row < N_ROWS; row++)
         text_format(rows[row].name, sizeof rows[row].name, "%s", names[row]);
-    for (uint32_t i = 0; status == TY_OK && i < sizeof axes / sizeof *axes; i++)
+    for (uint32_t i = 0; status == TY_OK && i < n_axes; i++)
         status = count_groups(full, job, axes[i], &rows[row_of(axes[i])]);
     if (status == TY_OK)
         status = add_flows(full, job, rows);

@@ -236,6 +236,11 @@ void grid_shape(const struct setting *setting, const struct ty_plan *plan, enum 
                 struct group_shape *out)
 {
     const struct grid_line group = grid_along(plan, axis);
+    const bool layer = axis == AXIS_TP || axis == AXIS_CP || axis == AXIS_EP || axis == AXIS_ETP;
+    if (setting->placed && layer) {
+        *out = setting->placed[axis];
+        return;
+    }
     describe(setting, plan, &group, out);
     out->axis = axis;
     out->every = 1;

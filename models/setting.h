@@ -8,11 +8,15 @@
 
 #include "models/notes.h"
 
+struct group_shape;
 struct setting {
     struct ty_model model;
     struct ty_params params;
     struct ty_cluster cluster;
     struct ty_profile profile;
+    /* [N_AXES]: shapes of the groups of a layer (tp, cp, ep, etp) as placed; NULL: ranks in order.
+     * It must outlive the setting. */
+    const struct group_shape *placed;
 };
 
 /* Checks the three inputs, copies them, fills defaults and names each in notes (may be NULL).
