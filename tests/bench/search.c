@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Benchmarks of the search as TSV: name, value, unit. GPT-3 175B (h 12288, L 96, 96 heads, V 51200)
  * on DGX A100, every legal plan of 64..1,024 GPUs in steps of a node, batch 1536 of 2048 tokens. */
+#include "include/trainyard_cross.h"
 #include "tests/fixtures.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static double now_s(void)
@@ -27,41 +29,157 @@ static bool stop(void *user, const struct ty_score *score, uint64_t done, uint64
     return false;
 }
 
-int main(void)
+static struct ty_model model;
+static struct ty_cluster cluster;
+static struct ty_profile profile;
+
+static void open_search(struct ty_search *search)
 {
-    static struct ty_model model;
-    static struct ty_cluster cluster;
-    static struct ty_profile profile;
-    fixture_gpt(&model, 12288, 96, 96, 51200, 2048);
-    fixture_dgx_a100(&cluster);
-    ty_init(TY_KIND_PROFILE, &profile);
+    *search = (struct ty_search){.model = &model, .cluster = &cluster, .profile = &profile};
+    ty_init(TY_KIND_PLAN, &search->space.fixed);
+    search->space.fixed.gbs = 1536;
+    search->space.fixed.seq = 2048;
+    search->top = 10;
+    search->overall = true;
+}
+
+/* The whole answer, on 2 threads and on 1, and the part before any simulation. */
+static bool whole_range(void)
+{
     static struct ty_search search;
-    search = (struct ty_search){.model = &model, .cluster = &cluster, .profile = &profile};
-    ty_init(TY_KIND_PLAN, &search.space.fixed);
-    search.space.fixed.gbs = 1536;
-    search.space.fixed.seq = 2048;
+    struct ty_search_result result = {0};
+    open_search(&search);
     for (uint32_t n = 64; n <= 1024; n += 8)
         search.space.n_gpus.value[search.space.n_gpus.n++] = n;
-    search.top = 10;
-    search.overall = true;
-
-    struct ty_search_result result = {0};
     double start_s = now_s();
     if (ty_search_run(&search, &result, NULL) != TY_OK)
-        return 1;
-    printf("search.gpt3_175b_64_1024.exact_top10_s\t%.3f\ts\n", now_s() - start_s);
+        return false;
+    const double all_s = now_s() - start_s;
+    printf("search.gpt3_175b_64_1024.exact_top10_s\t%.3f\ts\n", all_s);
     const uint64_t n_plans = result.n_enumerated;
     printf("search.gpt3_175b_64_1024.plans\t%llu\t\n", (unsigned long long)n_plans);
     printf("search.gpt3_175b_64_1024.bounded\t%llu\t\n", (unsigned long long)result.n_bounded);
     printf("search.gpt3_175b_64_1024.simulated\t%llu\t\n", (unsigned long long)result.n_evaluated);
     ty_search_free(&result);
-
     search.n_threads = 1;
+    start_s = now_s();
+    const double cpu_start_s = cpu_s();
+    if (ty_search_run(&search, &result, NULL) != TY_OK)
+        return false;
+    printf("search.gpt3_175b_64_1024.cpu_s\t%.3f\ts\n", cpu_s() - cpu_start_s);
+    printf("search.gpt3_175b_64_1024.all_threads_over_1\t%.2f\t\n", (now_s() - start_s) / all_s);
+    ty_search_free(&result);
     search.progress = stop;
     start_s = cpu_s();
     if (ty_search_run(&search, &result, NULL) != TY_ERR_CANCELLED)
-        return 1;
+        return false;
     printf("search.screen_bound.plans_per_s_per_core\t%.4g\t1/s\n",
            (double)n_plans / (cpu_s() - start_s));
-    return 0;
+    return true;
+}
+
+/* 175B on 64 GPUs of 80 GB with every sharding, offload, schedule, precision. */
+static bool with_offload(void)
+{
+    static struct ty_search search;
+    struct ty_search_result result = {0};
+    open_search(&search);
+    search.space.fixed.n_gpus = 64;
+    search.space.offload = (struct ty_values){.n = 3, .value = {1, 2, 3}};
+    search.space.sharding = (struct ty_values){.n = 4, .value = {1, 2, 3, 4}};
+    search.space.schedule = (struct ty_values){.n = 3, .value = {1, 2, 3}};
+    search.space.precision = (struct ty_values){.n = 2, .value = {1, 2}};
+    const double start_s = now_s(), cpu_start_s = cpu_s();
+    if (ty_search_run(&search, &result, NULL) != TY_OK)
+        return false;
+    printf("search.gpt3_175b_64_offload.candidates\t%llu\t\n",
+           (unsigned long long)result.n_enumerated);
+    printf("search.gpt3_175b_64_offload.bounded\t%llu\t\n", (unsigned long long)result.n_bounded);
+    printf("search.gpt3_175b_64_offload.simulated\t%llu\t\n",
+           (unsigned long long)result.n_evaluated);
+    printf("search.gpt3_175b_64_offload.exact_top10_s\t%.3f\ts\n", now_s() - start_s);
+    printf("search.gpt3_175b_64_offload.cpu_s\t%.3f\ts\n", cpu_s() - cpu_start_s);
+    ty_search_free(&result);
+    return true;
+}
+
+/* Legal plans of a machine whose GPUs hold 16 GB, all rejected by memory; scaled to 17,446. */
+static bool none_fits(void)
+{
+    static struct ty_search search;
+    struct ty_search_result result = {0};
+    struct ty_cluster small = cluster;
+    small.gpu.mem_bytes = 16e9;
+    open_search(&search);
+    search.cluster = &small;
+    search.n_threads = 1;
+    for (uint32_t n = 16; n <= 96; n += 8)
+        search.space.n_gpus.value[search.space.n_gpus.n++] = n;
+    const double start_s = cpu_s();
+    if (ty_search_run(&search, &result, NULL) != TY_ERR_INFEASIBLE)
+        return false;
+    uint64_t n = 0;
+    for (int reason = TY_REJECT_MEMORY_STATES; reason <= TY_REJECT_MEMORY_TIGHT; reason++)
+        n += result.rejected[reason];
+    printf("search.not_fitting_17446.cpu_s\t%.4f\ts\n", (cpu_s() - start_s) / (double)n * 17446);
+    ty_search_free(&result);
+    return true;
+}
+
+static bool count_point(void *user, const struct ty_score *score)
+{
+    *(double *)user += score->step_time_s;
+    return true;
+}
+
+/* What-if points at their bound: one plan under 40,000 networks and clocks. */
+static bool what_ifs(void)
+{
+    static double latency_s[200], clock_ratio[200];
+    static struct ty_patch latencies[200], clocks[200];
+    struct ty_plan plan;
+    ty_init(TY_KIND_PLAN, &plan);
+    plan.n_gpus = 256;
+    plan.tp = plan.pp = 8;
+    plan.gbs = 1536;
+    plan.seq = 2048;
+    for (uint32_t i = 0; i < 200; i++) {
+        latency_s[i] = 1e-6 * (1 + i);
+        clock_ratio[i] = 0.5 + 0.005 * i;
+        latencies[i].bytes = &latency_s[i];
+        clocks[i].bytes = &clock_ratio[i];
+    }
+    struct ty_cross cross = {
+        .model = &model,
+        .cluster = &cluster,
+        .profile = &profile,
+        .plan = &plan,
+        .options = {.rung = TY_RUNG_BOUND},
+        .n_threads = 1,
+        .allow_tight = true,
+        .n_axes = 2,
+        .axis = {{TY_KIND_CLUSTER, NULL, 200, latencies}, {TY_KIND_PROFILE, NULL, 200, clocks}}};
+    static const char *const paths[] = {"network.latency", "device.clock_ratio"};
+    for (uint32_t axis = 0; axis < 2; axis++) {
+        size_t n;
+        const struct ty_field *fields = ty_fields(cross.axis[axis].kind, &n);
+        for (size_t i = 0; i < n; i++)
+            if (strcmp(fields[i].path, paths[axis]) == 0)
+                cross.axis[axis].field = &fields[i];
+    }
+    double sum_s = 0.0;
+    const double start_s = cpu_s();
+    if (ty_cross_run(&cross, count_point, &sum_s, NULL) != TY_OK)
+        return false;
+    printf("search.whatif_bound.points_per_s_per_core\t%.4g\t1/s\n",
+           (double)ty_cross_n_points(&cross) / (cpu_s() - start_s));
+    return true;
+}
+
+int main(void)
+{
+    fixture_gpt(&model, 12288, 96, 96, 51200, 2048);
+    fixture_dgx_a100(&cluster);
+    ty_init(TY_KIND_PROFILE, &profile);
+    return !(whole_range() && with_offload() && none_fits() && what_ifs());
 }
