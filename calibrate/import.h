@@ -48,6 +48,11 @@ ty_status training_log_read(struct import_file *file, struct ty_import *out,
 uint32_t micro_sniff(const struct import_file *file);
 ty_status micro_import(struct import_file *file, struct ty_import *out, struct ty_error *error);
 
+/* calibrate/logged.c: plan and steady step of the record of a training run. returns the number of
+ * lines the step time rests on; 0: it has none. */
+struct ty_logged;
+double logged_read(const struct ty_record *record, struct ty_logged *out);
+
 /* Any bytes as UTF-8, in place of *text: UTF-16 by its mark or by its zero bytes, a UTF-8 mark
  * dropped, NUL bytes made blanks. returns false when out of memory. */
 bool text_to_utf8(char **text, size_t *bytes);

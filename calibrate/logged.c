@@ -48,8 +48,7 @@ static void read_plan(const struct json_at *top, struct ty_plan *plan)
     }
 }
 
-/* returns the number of lines the run's step time rests on; 0: it has none. */
-static double read_record(const struct ty_record *record, struct ty_logged *out)
+double logged_read(const struct ty_record *record, struct ty_logged *out)
 {
     struct json_document document = {0};
     if (json_parse(record->json, strlen(record->json), "log", &document, NULL) != TY_OK)
@@ -73,7 +72,7 @@ ty_status ty_logged_load(const char *path, struct ty_logged *out, struct ty_erro
     for (uint32_t i = 0; i < import.n_records; i++) {
         struct ty_logged run;
         const double n_lines =
-            import.records[i].usable ? read_record(&import.records[i], &run) : 0.0;
+            import.records[i].usable ? logged_read(&import.records[i], &run) : 0.0;
         if (!(n_lines > most))
             continue;
         most = n_lines;
