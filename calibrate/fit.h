@@ -118,13 +118,17 @@ struct fit_width_of {
 };
 double fit_width(const struct fit_width_of *of, const char *stack, enum fit_class class,
                  double share);
+/* The same for a site without runs: every source weighs the same; with too few sources of the
+ * stack, those of all stacks. */
+double fit_width_unknown(const struct fit_width_of *of, const char *stack, enum fit_class class,
+                         double share);
 
 /* fit_pairs.c: errors of ratios, |difference of the residuals r of two runs|. */
 enum fit_class fit_class_of(const struct ty_run_row *row);
 struct fit_pair {
     const char *stack; /* of the rows */
     enum fit_class of_class;
-    uint32_t half; /* 0, 1: all pairs of one source and model are in one half */
+    uint32_t fold; /* 0 .. N_FOLDS - 1: all pairs of one source and model are in one */
     double difference, weight;
 };
 struct fit_pairs {
@@ -134,7 +138,8 @@ struct fit_pairs {
 struct fit_pair_filter {
     enum fit_class of_class;
     const char *stack; /* NULL: all */
-    uint32_t half;     /* 1, 2: one half of the groups; 0: all */
+    uint32_t fold;     /* 1 .. N_FOLDS: pairs of that fold; 0: all */
+    bool without;      /* pairs of the other folds instead */
 };
 /* kinship: TY_KIN_PLANS or TY_KIN_GPUS. Free pair; it points into rows. */
 ty_status fit_pairs_of(const struct fit_rows *rows, const double *r, enum ty_kinship kinship,
@@ -143,6 +148,9 @@ double fit_pairs_weight(const struct fit_pairs *pairs, const struct fit_pair_fil
 /* Smallest difference up to which lies a share of the weight; NAN without pairs. */
 double fit_pairs_width(const struct fit_pairs *pairs, const struct fit_pair_filter *filter,
                        double share);
+/* The same; a stack with too few pairs takes those of all stacks. */
+double fit_pairs_width_of_stack(const struct fit_pairs *pairs, const struct fit_pair_filter *filter,
+                                double share);
 /* Weight of the pairs up to a difference. */
 double fit_pairs_inside(const struct fit_pairs *pairs, const struct fit_pair_filter *filter,
                         double width);

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const double MIN_WEIGHT = 10.0; /* of twenty runs */
+
 enum fit_class fit_class_of(const struct ty_run_row *row)
 {
     return strcmp(row->kind, "dense") == 0 ? FIT_DENSE
@@ -26,15 +28,15 @@ static bool related(const struct ty_run_row *a, const struct ty_run_row *b, enum
            (kinship == TY_KIN_GPUS || strcmp(a->gpu, b->gpu) == 0);
 }
 
-/* Half of the groups, by a hash of their names (FNV-1a): the same for every kinship. */
-static uint32_t half_of(const struct ty_run_row *row)
+/* Fold of a source and model, by a hash of their names (FNV-1a): the same for every kinship. */
+static uint32_t fold_of(const struct ty_run_row *row)
 {
     uint32_t hash = 2166136261u;
     const char *const names[] = {row->source, "/", row->model};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         for (const char *at = names[i]; *at; at++)
             hash = (hash ^ (unsigned char)*at) * 16777619u;
-    return hash >> 16 & 1u;
+    return (hash >> 16) % N_FOLDS;
 }
 
 static bool add(struct fit_pairs *pairs, const struct fit_pair *pair)
@@ -66,7 +68,7 @@ static bool add_run(const struct fit_rows *rows, const double *r, uint32_t i,
             continue;
         const struct fit_pair pair = {.stack = row->stack,
                                       .of_class = fit_class_of(row),
-                                      .half = half_of(row),
+                                      .fold = fold_of(row),
                                       .difference = fabs(r[i] - r[k]),
                                       .weight = 1.0 / (n_related - 1.0)};
         if (!add(pairs, &pair))
@@ -99,7 +101,7 @@ ty_status fit_pairs_of(const struct fit_rows *rows, const double *r, enum ty_kin
 static bool counts(const struct fit_pair *pair, const struct fit_pair_filter *filter)
 {
     return pair->of_class == filter->of_class &&
-           (!filter->half || pair->half + 1 == filter->half) &&
+           (!filter->fold || (pair->fold + 1 == filter->fold) != filter->without) &&
            (!filter->stack || strcmp(pair->stack, filter->stack) == 0);
 }
 
@@ -122,6 +124,15 @@ double fit_pairs_width(const struct fit_pairs *pairs, const struct fit_pair_filt
             return pairs->pair[i].difference;
     }
     return (double)NAN;
+}
+
+double fit_pairs_width_of_stack(const struct fit_pairs *pairs, const struct fit_pair_filter *filter,
+                                double share)
+{
+    struct fit_pair_filter from = *filter;
+    if (fit_pairs_weight(pairs, &from) < MIN_WEIGHT)
+        from.stack = NULL;
+    return fit_pairs_width(pairs, &from, share);
 }
 
 double fit_pairs_inside(const struct fit_pairs *pairs, const struct fit_pair_filter *filter,

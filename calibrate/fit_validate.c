@@ -37,10 +37,12 @@ static void find_halves(const struct held_out *h, enum fit_folds folds, uint32_t
 {
     const struct fit_width_of of = {h->rows, h->r, h->fold, h->fold[i], h->scratch};
     const enum fit_class class = fit_class_of(row);
-    half[0] = folds == FOLDS_SERIES ? half_of(row, row->interval_80_s)
-                                    : fit_width(&of, row->stack, class, 0.8);
-    half[1] = folds == FOLDS_SERIES ? half_of(row, row->interval_90_s)
-                                    : fit_width(&of, row->stack, class, 0.9);
+    for (int k = 0; k < 2; k++) {
+        const double share = k ? 0.9 : 0.8;
+        half[k] = folds == FOLDS_SERIES ? half_of(row, k ? row->interval_90_s : row->interval_80_s)
+                  : folds == FOLDS_SOURCES ? fit_width_unknown(&of, row->stack, class, share)
+                                           : fit_width(&of, row->stack, class, share);
+    }
 }
 
 /* Row i of the fit as it was predicted without its fold; without a fold, nothing. */
@@ -70,29 +72,50 @@ static void put_back(const struct held_out *h, enum fit_folds folds,
 
 /* ---- ratios ------------------------------------------------------------------------------- */
 
-static void count_inside(const struct fit_pairs *pairs, enum fit_class class, uint32_t half,
-                         double *sum, double *in_80, double *in_90)
+/* Weights of the pairs of one fold, and of those inside the widths of the others. */
+struct inside {
+    double all, in_80, in_90;
+};
+
+static void count_inside(const struct fit_pairs *pairs, const struct fit_pair_filter *to,
+                         struct inside *sum)
 {
-    const struct fit_pair_filter from = {class, NULL, half}, to = {class, NULL, 3 - half};
-    if (!(fit_pairs_weight(pairs, &from) > 0.0))
+    const struct fit_pair_filter from = {to->of_class, to->stack, to->fold, true};
+    const double half_80 = fit_pairs_width_of_stack(pairs, &from, 0.8);
+    const double half_90 = fit_pairs_width_of_stack(pairs, &from, 0.9);
+    if (isnan(half_80))
         return;
-    *sum += fit_pairs_weight(pairs, &to);
-    *in_80 += fit_pairs_inside(pairs, &to, fit_pairs_width(pairs, &from, 0.8));
-    *in_90 += fit_pairs_inside(pairs, &to, fit_pairs_width(pairs, &from, 0.9));
+    sum->all += fit_pairs_weight(pairs, to);
+    sum->in_80 += fit_pairs_inside(pairs, to, half_80);
+    sum->in_90 += fit_pairs_inside(pairs, to, half_90);
+}
+
+static bool first_of_stack(const struct fit_pairs *pairs, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; k++)
+        if (strcmp(pairs->pair[k].stack, pairs->pair[i].stack) == 0)
+            return false;
+    return true;
 }
 
 static ty_status cover_ratios(const struct held_out *h, enum ty_kinship kinship,
                               struct ty_ratio_coverage *out)
 {
     struct fit_pairs pairs;
-    double sum = 0.0, in_80 = 0.0, in_90 = 0.0;
+    struct inside sum = {0};
     const ty_status status = fit_pairs_of(h->rows, h->r, kinship, &pairs);
     if (status != TY_OK)
         return status;
-    for (enum fit_class class = 0; class < N_FIT_CLASSES; class ++)
-        for (uint32_t half = 1; half <= 2; half++)
-            count_inside(&pairs, class, half, &sum, &in_80, &in_90);
-    *out = (struct ty_ratio_coverage){pairs.n, in_80 / sum, in_90 / sum};
+    for (uint32_t i = 0; i < pairs.n; i++) {
+        if (!first_of_stack(&pairs, i))
+            continue;
+        for (enum fit_class class = 0; class < N_FIT_CLASSES; class ++)
+            for (uint32_t fold = 1; fold <= N_FOLDS; fold++)
+                count_inside(&pairs,
+                             &(struct fit_pair_filter){class, pairs.pair[i].stack, fold, false},
+                             &sum);
+    }
+    *out = (struct ty_ratio_coverage){pairs.n, sum.in_80 / sum.all, sum.in_90 / sum.all};
     free(pairs.pair);
     return TY_OK;
 }

@@ -4,9 +4,11 @@
  * six digits, so that a repetition on another machine gives the same text.
  *
  * Intervals: half width in ln(time) that holds a share p of the |residuals| of clean rows of a
- * class (stack; dense, experts, fine-tuning): the ceil(p (n + 1))-th smallest (split conformal).
- * A stack takes those of "one source left out", a site those of the grouped folds; with fewer than
- * MIN_ROWS rows the class of all stacks is taken.
+ * class (dense, experts, fine-tuning). A site takes those of the grouped folds and of its main
+ * stack: the ceil(p (n + 1))-th smallest (split conformal); with fewer than MIN_ROWS rows, those of
+ * all stacks. A stack, for a site nobody has seen, takes those of "one source left out", each
+ * source with the same weight, because a site is one draw of sources, not of rows; with fewer than
+ * MIN_SOURCES sources, those of all stacks.
  */
 #include "calibrate/evidence.h"
 #include "calibrate/fit.h"
@@ -19,8 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MIN_ROWS = 10, PATH_BYTES = 512 };
-static const double MIN_PAIR_WEIGHT = 10.0; /* of twenty runs */
+enum { MIN_ROWS = 10, MIN_SOURCES = 4, PATH_BYTES = 512 };
 
 /* ---- intervals ---------------------------------------------------------------------------- */
 
@@ -30,16 +31,21 @@ static int by_size(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
+static bool selected(const struct fit_width_of *of, const char *stack, enum fit_class class,
+                     uint32_t i)
+{
+    const struct ty_run_row *row = &of->rows->run[i].row;
+    return !row->noisy && fit_class_of(row) == class && (!of->fold || of->fold[i] != of->own) &&
+           (!stack || strcmp(row->stack, stack) == 0);
+}
+
 /* |r| of the clean rows of a class, sorted; stack NULL: of all stacks. returns how many. */
 static uint32_t residuals(const struct fit_width_of *of, const char *stack, enum fit_class class)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < of->rows->n; i++) {
-        const struct ty_run_row *row = &of->rows->run[i].row;
-        if (!row->noisy && fit_class_of(row) == class && (!of->fold || of->fold[i] != of->own) &&
-            (!stack || strcmp(row->stack, stack) == 0))
+    for (uint32_t i = 0; i < of->rows->n; i++)
+        if (selected(of, stack, class, i))
             of->scratch[n++] = fabs(of->r[i]);
-    }
     qsort(of->scratch, n, sizeof *of->scratch, by_size);
     return n;
 }
@@ -54,17 +60,62 @@ double fit_width(const struct fit_width_of *of, const char *stack, enum fit_clas
     return n == 0 ? (double)NAN : of->scratch[place > n ? n - 1 : (uint32_t)place - 1];
 }
 
-/* Fills the interval fields of a profile. */
-static void fill_intervals(const struct fit_report *report, const double *r, const char *stack,
-                           double *scratch, struct ty_profile *profile)
+/* Rows of a class by source; weight[i]: 1 / rows of its source, 0 for the others. returns the
+ * number of sources. */
+static uint32_t weigh_sources(const struct fit_width_of *of, const char *stack,
+                              enum fit_class class, double *weight)
 {
-    const struct fit_width_of of = {.rows = report->rows, .r = r, .scratch = scratch};
+    const struct fit_rows *rows = of->rows;
+    double sum = 0.0;
+    for (uint32_t i = 0; i < rows->n; i++)
+        weight[i] = selected(of, stack, class, i) ? 1.0 : 0.0;
+    for (uint32_t i = 0; i < rows->n; i++) {
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < rows->n && weight[i] > 0.0; k++)
+            n += weight[k] > 0.0 && strcmp(rows->run[i].row.source, rows->run[k].row.source) == 0;
+        weight[i] = n ? 1.0 / n : 0.0;
+        sum += weight[i];
+    }
+    return (uint32_t)lround(sum);
+}
+
+static double width_of_sources(const struct fit_width_of *of, const char *stack,
+                               enum fit_class class, double share)
+{
+    uint32_t n_sources = weigh_sources(of, stack, class, of->scratch);
+    if (n_sources < MIN_SOURCES)
+        n_sources = weigh_sources(of, NULL, class, of->scratch);
+    double least = (double)NAN; /* fmin ignores NAN */
+    for (uint32_t i = 0; i < of->rows->n; i++) {
+        double sum = 0.0;
+        for (uint32_t k = 0; k < of->rows->n && of->scratch[i] > 0.0; k++)
+            sum += fabs(of->r[k]) <= fabs(of->r[i]) ? of->scratch[k] : 0.0;
+        if (of->scratch[i] > 0.0 && sum >= share * n_sources - 1e-9)
+            least = fmin(least, fabs(of->r[i]));
+    }
+    return least;
+}
+
+double fit_width_unknown(const struct fit_width_of *of, const char *stack, enum fit_class class,
+                         double share)
+{
+    const double of_sources = width_of_sources(of, stack, class, share);
+    return fmax(of_sources, fit_width(of, stack, class, share));
+}
+
+typedef double width_fn(const struct fit_width_of *of, const char *stack, enum fit_class class,
+                        double share);
+
+/* Fills the interval fields of a profile. */
+static void fill_intervals(const struct fit_width_of *of, width_fn *width, const char *stack,
+                           struct ty_profile *profile)
+{
     double *halves[N_FIT_CLASSES][2] = {{&profile->dense_half_80, &profile->dense_half_90},
                                         {&profile->moe_half_80, &profile->moe_half_90},
                                         {&profile->tuning_half_80, &profile->tuning_half_90}};
     for (enum fit_class class = 0; class < N_FIT_CLASSES; class ++) {
-        *halves[class][0] = fit_width(&of, stack, class, 0.8);
-        *halves[class][1] = fit_width(&of, stack, class, 0.9);
+        *halves[class][0] = width(of, stack, class, 0.8);
+        *halves[class][1] = width(of, stack, class, 0.9);
     }
 }
 
@@ -73,11 +124,9 @@ static void fill_ratios(const struct fit_pairs *pairs, const char *stack,
                         double *const halves[N_FIT_CLASSES][2])
 {
     for (enum fit_class class = 0; class < N_FIT_CLASSES; class ++) {
-        struct fit_pair_filter filter = {class, stack, 0};
-        if (fit_pairs_weight(pairs, &filter) < MIN_PAIR_WEIGHT)
-            filter.stack = NULL;
-        *halves[class][0] = fit_pairs_width(pairs, &filter, 0.8);
-        *halves[class][1] = fit_pairs_width(pairs, &filter, 0.9);
+        const struct fit_pair_filter filter = {class, stack, 0, false};
+        *halves[class][0] = fit_pairs_width_of_stack(pairs, &filter, 0.8);
+        *halves[class][1] = fit_pairs_width_of_stack(pairs, &filter, 0.9);
     }
 }
 
@@ -170,6 +219,8 @@ static void round_intervals(struct ty_profile *profile)
 static void describe(const struct fit_report *report, const struct fit_param *param,
                      double *scratch, struct ty_profile *profile)
 {
+    const struct fit_width_of unknown = {report->rows, report->sources_r, NULL, 0, scratch};
+    const struct fit_width_of known = {report->rows, report->grouped_r, NULL, 0, scratch};
     const char *at = strchr(param->name, '@');
     if (!profile->source[0])
         text_format(profile->source, sizeof profile->source,
@@ -180,12 +231,11 @@ static void describe(const struct fit_report *report, const struct fit_param *pa
         text_format(profile->site, sizeof profile->site, "%s", param->name);
     if (param->level == LEVEL_ALL || param->level == LEVEL_STACK) {
         const char *stack = param->level == LEVEL_STACK ? param->name : NULL;
-        fill_intervals(report, report->sources_r, stack, scratch, profile);
+        fill_intervals(&unknown, fit_width_unknown, stack, profile);
         fill_pairs(report, stack, profile);
     }
     if (param->level == LEVEL_SITE)
-        fill_intervals(report, report->grouped_r, main_stack(report->rows, param->name), scratch,
-                       profile);
+        fill_intervals(&known, fit_width, main_stack(report->rows, param->name), profile);
     round_intervals(profile);
 }
 

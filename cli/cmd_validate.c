@@ -237,9 +237,10 @@ static void print_own(const struct ty_own_error *own)
 static void print_ratios(const struct ty_ratio_coverage ratios[2])
 {
     static const char *const names[] = {"two plans", "two kinds of GPU"};
-    printf("\nRatios of two runs left out; widths from one half of the models, the other counted\n"
-           "%-22s %7s %7s %7s\n",
-           "", "pairs", "in 80%", "in 90%");
+    printf(
+        "\nRatios of two runs left out; widths from pairs of other models (five folds by a hash)\n"
+        "%-22s %7s %7s %7s\n",
+        "", "pairs", "in 80%", "in 90%");
     for (int i = 0; i < 2; i++)
         if (ratios[i].n > 0)
             printf("  %-20s %7u %7.1f %7.1f\n", names[i], ratios[i].n, 100.0 * ratios[i].in_80,

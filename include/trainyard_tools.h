@@ -218,8 +218,8 @@ struct ty_own_error {
 };
 enum { TY_N_OWN = 5 }; /* with 0, 1, 3, 5, 10 own runs */
 
-/* Share of pairs of held-out runs whose ratio lies in its interval. The half widths are of one half
- * of the pairs, by a hash of source and model, the pairs counted of the other, both ways round. */
+/* Share of pairs of left-out runs whose ratio lies in its interval. The half widths are of pairs of
+ * other models: five folds by a hash of source and model. */
 struct ty_ratio_coverage {
     uint32_t n; /* pairs */
     double in_80, in_90;

@@ -78,6 +78,25 @@ static void test_width(void)
     free(run);
 }
 
+/* Ten rows of one source, one each of two others: a source weighs a third. */
+static void test_width_unknown(void)
+{
+    enum { N = 12 };
+    struct ty_run *run = calloc(N, sizeof *run);
+    double r[N], scratch[N];
+    for (int i = 0; i < N; i++) {
+        name(&run[i], i < 10 ? "s" : i == 10 ? "t" : "u", "m", "H100");
+        r[i] = i < 10 ? 0.01 : i == 10 ? -0.1 : 0.5;
+    }
+    const struct fit_rows rows = {N, run, NULL};
+    const struct fit_width_of of = {&rows, r, NULL, 0, scratch};
+    near(fit_width_unknown(&of, NULL, FIT_DENSE, 0.3), 0.01, 1e-12, "30 % of the sources");
+    near(fit_width_unknown(&of, NULL, FIT_DENSE, 0.6), 0.1, 1e-12, "60 %");
+    near(fit_width_unknown(&of, "fsdp", FIT_DENSE, 0.8), 0.5, 1e-12, "80 %");
+    ok(isnan(fit_width_unknown(&of, NULL, FIT_MOE, 0.8)), "of a class without rows: unknown");
+    free(run);
+}
+
 /* ---- ratios ------------------------------------------------------------------------------- */
 
 static void test_pairs_by_hand(void)
@@ -91,7 +110,7 @@ static void test_pairs_by_hand(void)
     name(&run[3], "s", "m", "B200");
     name(&run[4], "t", "m", "H100");
     const struct fit_rows rows = {N, run, NULL};
-    const struct fit_pair_filter dense = {FIT_DENSE, NULL, 0};
+    const struct fit_pair_filter dense = {FIT_DENSE, NULL, 0, false};
     struct fit_pairs pairs;
     ok(fit_pairs_of(&rows, r, TY_KIN_PLANS, &pairs) == TY_OK && pairs.n == 3,
        "three pairs on one kind of GPU");
@@ -127,11 +146,17 @@ static void test_pairs_cover(void)
     const struct fit_rows rows = {N, run, NULL};
     struct fit_pairs pairs;
     ok(fit_pairs_of(&rows, r, TY_KIN_PLANS, &pairs) == TY_OK, "pairs of %d runs", N);
-    const struct fit_pair_filter one = {FIT_DENSE, NULL, 1}, other = {FIT_DENSE, NULL, 2};
-    const double width = fit_pairs_width(&pairs, &one, 0.8);
+    const struct fit_pair_filter all = {FIT_DENSE, NULL, 0, false};
+    const double width = fit_pairs_width(&pairs, &all, 0.8);
     near(width, 1.2816 * 0.05 * sqrt(2.0), 0.1, "the common error cancels");
-    const double in = fit_pairs_inside(&pairs, &other, width) / fit_pairs_weight(&pairs, &other);
-    ok(fabs(in - 0.8) < 0.05, "widths of one half hold %.3f of the other", in);
+    double in = 0.0;
+    for (uint32_t fold = 1; fold <= N_FOLDS; fold++) {
+        const struct fit_pair_filter from = {FIT_DENSE, NULL, fold, true};
+        const struct fit_pair_filter to = {FIT_DENSE, NULL, fold, false};
+        in += fit_pairs_inside(&pairs, &to, fit_pairs_width(&pairs, &from, 0.8));
+    }
+    in /= fit_pairs_weight(&pairs, &all);
+    ok(fabs(in - 0.8) < 0.03, "widths of other folds hold %.3f", in);
     free(pairs.pair);
     free(r);
     free(run);
@@ -141,6 +166,7 @@ int main(void)
 {
     test_series();
     test_width();
+    test_width_unknown();
     test_pairs_by_hand();
     test_pairs_cover();
     return tap_done();
