@@ -250,6 +250,11 @@ my ($both) = json('sweep', @space, '--tp', '1,2', '--pp', '1', '--offload', 'non
     qw(--gpus 32 --all --top 1000));
 my %seen = map { $_->{plan}{offload} => 1 } @{$both->{plans}};
 is_deeply([sort keys %seen], ['none', 'optimizer'], 'a sweep searches listed values');
+my ($orders) = json('sweep', @space, qw(--tp 2 --pp 4 --vpp 1,2 --gpus 32 --mbs 1 --all --top 1000),
+    '--schedule', '1f1b,interleaved,zb-v,dualpipe');
+my %order = map { $_->{plan}{schedule} => $_->{plan}{vpp} // 1 } @{$orders->{plans}};
+is_deeply(\%order, {'1f1b' => 1, 'interleaved' => 2, 'zb-v' => 2, 'dualpipe' => 1},
+    'a sweep searches schedules, each with its chunks');
 is((run('sweep', @space, qw(--gpus 32 --json --jobs 1)))[1],
     (run('sweep', @space, qw(--gpus 32 --json --jobs 4)))[1], 'the same at 1 and 4 threads');
 # 24 and 56 replicas do not divide 64 sequences.

@@ -159,6 +159,38 @@ static void test_mtp(void)
     ok(same, "parameters of every stage as the memory model has them");
 }
 
+/* DualPipe keeps the states twice, at the ends of the pipeline the embedding and the head both; a V
+ * keeps them once, folded. in flight: handbook 2.5. */
+static void test_copies(void)
+{
+    static struct ty_stage_memory one[4], two[4], vee[4];
+    double sum_one = 0.0, sum_two = 0.0, sum_vee = 0.0;
+    case_open(c);
+    c->asked.pp = c->asked.n_gpus = 4;
+    c->asked.gbs = 16;
+    ok(case_ready(c), "1F1B is legal");
+    memory_stages(&c->setting, &c->plan, c->slots, one);
+    c->asked.schedule = TY_SCHEDULE_DUALPIPE;
+    ok(case_ready(c), "DualPipe is legal");
+    memory_stages(&c->setting, &c->plan, c->slots, two);
+    c->asked.schedule = TY_SCHEDULE_ZB_V;
+    ok(case_ready(c), "ZB-V is legal");
+    memory_stages(&c->setting, &c->plan, c->slots, vee);
+    bool paired = true;
+    for (uint32_t at = 0; at < 4; at++) {
+        const double pair = one[at].bytes[TY_MEM_WEIGHTS] + one[3 - at].bytes[TY_MEM_WEIGHTS];
+        paired = paired && fabs(two[at].bytes[TY_MEM_WEIGHTS] - pair) < 1e-9 * pair;
+        sum_one += one[at].bytes[TY_MEM_OPTIMIZER];
+        sum_two += two[at].bytes[TY_MEM_OPTIMIZER];
+        sum_vee += vee[at].bytes[TY_MEM_OPTIMIZER];
+    }
+    ok(paired, "DualPipe: the layers of a stage and of its mirror image");
+    near(sum_two, 2.0 * sum_one, 1e-12, "twice the states");
+    near(sum_vee, sum_one, 1e-12, "ZB-V: once");
+    ok(two[0].in_flight == 5.0 && vee[3].in_flight == 4.0 && one[3].in_flight == 1.0,
+       "in flight p + 1, p, p - r");
+}
+
 int main(void)
 {
     c = malloc(sizeof *c);
@@ -169,6 +201,7 @@ int main(void)
     test_messages();
     test_steps();
     test_mtp();
+    test_copies();
     step_destroy(step);
     free(c);
     return tap_done();

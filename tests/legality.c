@@ -228,6 +228,50 @@ static void schedule_rules(void)
     legal("groups of 2 in 4 ranks");
 }
 
+/* What each schedule needs: Megatron's rule of groups, two chunks for a V, an even pipeline and an
+ * even number of at least 2 pp micro-batches for DualPipe (handbook 11.1). */
+static void orders(void)
+{
+    use_llama(32, 32, 8, 128);
+    plan.n_gpus = plan.pp = 4;
+    plan.vpp = 2;
+    plan.gbs = 16;
+    plan.pp_group = 6;
+    legal("groups of 6 of 16 micro-batches: the last has 4 = pp");
+    plan.gbs = 15;
+    only("interleave", "the last of 15 has 3");
+    plan.pp_group = 3;
+    only("interleave", "groups of 3 on 4 stages");
+    ok(has(rule("interleave")->text, "needs at least pp 4"), "which a group must fill");
+    plan.pp_group = 0;
+    plan.schedule = TY_SCHEDULE_ZB_V;
+    plan.vpp = 0;
+    legal("ZB-V, any number of micro-batches");
+    ok(resolved.vpp == 2, "brings its two chunks");
+    plan.vpp = 4;
+    only("chunks", "ZB-V with four chunks");
+    plan.schedule = TY_SCHEDULE_DUALPIPE;
+    plan.vpp = 0;
+    only("dualpipe", "15 micro-batches are odd");
+    plan.gbs = 6;
+    only("dualpipe", "6 are fewer than 2 pp");
+    ok(has(rule("dualpipe")->legal, "2*pp = 8"), "says how many");
+    plan.gbs = 8;
+    legal("8 are enough");
+    plan.n_gpus = plan.pp = 1;
+    legal("one stage: the schedule has no meaning");
+    ok(resolved.schedule == TY_SCHEDULE_1F1B, "and is dropped");
+    plan.n_gpus = plan.pp = 5;
+    plan.gbs = 10;
+    only("dualpipe", "5 stages are odd");
+    plan.schedule = TY_SCHEDULE_DUALPIPEV;
+    plan.n_gpus = plan.pp = 4;
+    plan.gbs = 9;
+    legal("DualPipeV takes odd numbers");
+    plan.gbs = 7;
+    only("dualpipe", "from 2 pp on");
+}
+
 static void other_rules(void)
 {
     struct ty_model model;
@@ -337,6 +381,7 @@ int main(void)
     machine_rules();
     split_rules();
     schedule_rules();
+    orders();
     other_rules();
     several_at_once();
     forms_agree();
