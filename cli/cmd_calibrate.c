@@ -82,6 +82,8 @@ static void warn_measured(const struct cli_args *args, const char *word)
     if (!runs && (args->step_time || args->tokens_per_s))
         cli_warn("unused: --%s (calibrate runs reads it)",
                  args->step_time ? "step-time" : "tokens-per-s");
+    if (!runs && args->jobs)
+        cli_warn("unused: --jobs (calibrate runs reads it)");
     if (runs && args->records)
         cli_warn("unused: --records (calibrate fit reads it)");
 }

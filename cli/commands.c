@@ -285,7 +285,8 @@ const struct cli_option cli_options[] = {
      "keep the best plan of the base instead of searching at every point"},
     {"tight", 0, CLI_SWITCH, TO(tight), NULL, CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
      "also plans above the safe share of memory; they often run out of it at launch"},
-    {"jobs", 'j', CLI_U32, TO(jobs), "T", CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_VALIDATE,
+    {"jobs", 'j', CLI_U32, TO(jobs), "T",
+     CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_VALIDATE | CLI_CALIBRATE,
      "worker threads; default: processors"},
     {"json", 0, CLI_SWITCH, TO(json), NULL,
      CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW | CLI_LIST |

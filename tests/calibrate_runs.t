@@ -77,6 +77,8 @@ my $log = spew('run.log', join('', map {
 my $from_log = json("calibrate runs $log $plan");
 cmp_ok(abs($from_log->{site}{compute_ratio} - $one->{site}{compute_ratio}), '<', 1e-6,
     'a log with the plan of the flags');
+is_deeply(json("calibrate runs $table -j 1"), json("calibrate runs $table -j 2"),
+    'the same on one thread and on two');
 my $both = json("calibrate runs $log $table $plan");
 is($both->{used}, 2, 'files of both kinds');
 
