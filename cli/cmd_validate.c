@@ -315,6 +315,8 @@ int cmd_validate(struct cli_args *args)
         cli_refuse(&error, "--extrapolate", "not together with --cv");
         return cli_fail(&error);
     }
+    if ((args->cv || args->extrapolate) && args->profile)
+        cli_warn("unused: --profile %s (the constants are fitted again)", args->profile);
     struct ty_validation validation;
     const struct ty_validate_options options = {args->profile, args->jobs};
     if (ty_validate_runs(args->runs, &options, &validation, &error) != TY_OK)
