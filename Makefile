@@ -56,7 +56,7 @@ BENCHES = $(patsubst tests/bench/%.c,$(B)/bench/%,$(BENCH_SRC))
 FUZZERS = $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
 
 CORE_LIBS = -lm -lpthread
-TOOLS_LIBS = -lcjson -lsqlite3 -lexpat -lgsl -lgslcblas $(CORE_LIBS)
+TOOLS_LIBS = -lcjson -lsqlite3 -lexpat -lgsl -lgslcblas -ldl $(CORE_LIBS)
 
 CORE_A = $(B)/libtrainyard.a
 TOOLS_A = $(B)/libtrainyard-tools.a
@@ -105,6 +105,9 @@ $(B)/obj/cli/cmd_version.o: Makefile VERSION
 $(B)/obj/cli/cmd_version.o: ALL_CFLAGS += -DTY_BUILD_FLAGS='"$(CFLAGS) $(SANITIZE)"' \
     -DTY_BUILD_LIBRARIES='"cJSON $(shell pkg-config --modversion libcjson), SQLite \
 $(shell pkg-config --modversion sqlite3), expat $(shell pkg-config --modversion expat)"'
+
+# Kernels that are measured, not predicted with: all that the compiler can do.
+$(B)/obj/calibrate/cpu_kernels.o: ALL_CFLAGS += -O3 -ffast-math $(if $(SANITIZE),,-DCPU_KERNEL_CLONES)
 
 # The data files travel inside the tools library: no path to look up, nothing to lose.
 $(B)/builtin.c: tools/embed.sh $(DATA) $(B)/data.list

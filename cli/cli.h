@@ -11,7 +11,7 @@
 #include "include/trainyard_tools.h"
 #include <stdio.h>
 
-enum { CLI_OK = 0, CLI_FAILED = 1, CLI_BAD_INPUT = 2, CLI_INFEASIBLE = 3 };
+enum { CLI_OK = 0, CLI_FAILED = 1, CLI_BAD_INPUT = 2, CLI_INFEASIBLE = 3, CLI_NO_DEVICE = 4 };
 
 /* ---- the command line, parsed ------------------------------------------------------------- */
 
@@ -46,6 +46,11 @@ struct cli_args {
         const char *measured, *log, *profile;
         uint32_t profile_steps;
     } explain;
+    struct { /* of calibrate measure */
+        const char *device, *blas, *folder;
+        uint32_t ranks;
+        bool resume;
+    } measure;
     struct { /* of the command comm */
         const char *op, *sizes, *compare, *table;
         uint32_t ranks;
@@ -231,6 +236,11 @@ int cmd_sweep(struct cli_args *args);
 int cmd_report(struct cli_args *args);
 int cmd_validate(struct cli_args *args);
 int cmd_calibrate(struct cli_args *args);
+int cli_calibrate_measure(struct cli_args *args);
+/* Runs trainyard-measure; CLI_NO_DEVICE when it was not built. */
+int cli_measure_cuda(struct cli_args *args, double budget_s);
+/* Looks along PATH, starts nothing. */
+bool cli_program_found(const char *name);
 int cli_calibrate_fit(struct cli_args *args);
 int cli_calibrate_show(struct cli_args *args);
 int cli_calibrate_runs(struct cli_args *args);

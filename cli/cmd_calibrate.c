@@ -71,6 +71,7 @@ static const struct {
     const char *name;
     int (*run)(struct cli_args *args);
 } sub_commands[] = {{"import", calibrate_import},
+                    {"measure", cli_calibrate_measure},
                     {"runs", cli_calibrate_runs},
                     {"fit", cli_calibrate_fit},
                     {"show", cli_calibrate_show}};
@@ -78,14 +79,23 @@ static const struct {
 /* Options that another sub-command reads. */
 static void warn_measured(const struct cli_args *args, const char *word)
 {
-    const bool runs = strcmp(word, "runs") == 0;
+    const bool runs = strcmp(word, "runs") == 0, measure = strcmp(word, "measure") == 0;
     if (!runs && (args->step_time || args->tokens_per_s))
         cli_warn("unused: --%s (calibrate runs reads it)",
                  args->step_time ? "step-time" : "tokens-per-s");
     if (!runs && args->jobs)
         cli_warn("unused: --jobs (calibrate runs reads it)");
-    if (runs && args->records)
+    if ((runs || measure) && args->records)
         cli_warn("unused: --records (calibrate fit reads it)");
+    const struct {
+        bool given;
+        const char *name;
+    } measured[] = {{args->measure.device, "device"}, {args->measure.blas, "blas"},
+                    {args->measure.folder, "folder"}, {args->measure.ranks > 0, "ranks"},
+                    {args->measure.resume, "resume"}, {args->goal.budget, "budget"}};
+    for (size_t i = 0; !measure && i < sizeof measured / sizeof *measured; i++)
+        if (measured[i].given)
+            cli_warn("unused: --%s (calibrate measure reads it)", measured[i].name);
 }
 
 int cmd_calibrate(struct cli_args *args)
@@ -97,7 +107,7 @@ int cmd_calibrate(struct cli_args *args)
             return sub_commands[i].run(args);
         }
     struct ty_error error = {0};
-    cli_refuse(&error, "calibrate", "\"%s\" is no sub-command; there are: import, runs, fit, show",
-               word);
+    cli_refuse(&error, "calibrate",
+               "\"%s\" is no sub-command; there are: import, measure, runs, fit, show", word);
     return cli_fail(&error);
 }

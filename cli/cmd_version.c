@@ -17,8 +17,7 @@
 #define COMPILER "gcc "
 #endif
 
-/* Looks along PATH, starts nothing. */
-static bool program_found(const char *name)
+bool cli_program_found(const char *name)
 {
     const char *path = getenv("PATH");
     while (path && *path) {
@@ -39,9 +38,9 @@ int cmd_version(struct cli_args *args)
     printf("compiler   %s%s\n", COMPILER, __VERSION__);
     printf("flags      %s\n", TY_BUILD_FLAGS);
     printf("libraries  %s\n", TY_BUILD_LIBRARIES);
-    printf("gnuplot    %s\n", program_found("gnuplot") ? "found"
-                                                       : "not found: report writes data and "
-                                                         "scripts only");
+    printf("gnuplot    %s\n", cli_program_found("gnuplot") ? "found"
+                                                           : "not found: report writes data and "
+                                                             "scripts only");
     printf("cuda       no\n");
     return CLI_OK;
 }

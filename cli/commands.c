@@ -59,7 +59,8 @@ const struct cli_command cli_commands[] = {
      "listed with the reason.\n"
      "No measured cell is read for a prediction. \"trainyard show run ID --runs FILE\" prints the "
      "predict command of a row."},
-    {"calibrate", "import FILE... | runs FILE... | fit --records FILE... | show PROFILE",
+    {"calibrate",
+     "import FILE... | measure --out FILE | runs FILE... | fit --records FILE... | show PROFILE",
      "measurements into records and constants", CLI_CALIBRATE, CLI_MAX_WORDS, cmd_calibrate,
      "import reads training logs and benchmark results of many tools (docs/import.md lists them) "
      "and prints what it found: the plan as far as the log has it, the step time with what was "
@@ -73,6 +74,12 @@ const struct cli_command cli_commands[] = {
      "docs/calibration.md shows what more of them bring. It prints the error before and after, "
      "what the runs leave open, and which further run would tell most; --out writes the site "
      "file.\n"
+     "measure runs microbenchmarks of this machine within --budget and writes a record for each "
+     "to --out as it comes: of the processor (GEMM, attention, memory traffic, copies and "
+     "collectives between processes, decoding; one process a core), of the storage below --folder "
+     "(reads, writes, fsync, the steps of a data loader), or of CUDA devices (by the program "
+     "trainyard-measure, built by make CUDA=1; exit status 4 without it or without a device). "
+     "--model and plan flags limit the shapes to those of that model.\n"
      "A file without anything usable is reported with the reason; the exit status is 2 when no "
      "file had anything.\n"
      "fit turns records of microbenchmarks (what import wrote, or the output of the tools itself) "
@@ -214,7 +221,20 @@ const struct cli_option cli_options[] = {
     {"out", 'o', CLI_TEXT, TO(out), "FOLDER", CLI_VALIDATE,
      "folder for a plot of predicted against measured time"},
     {"out", 'o', CLI_TEXT, TO(out), "FILE", CLI_CALIBRATE,
-     "records (import), the site (runs), the profile (fit) or plots (show) are written here"},
+     "records (import, measure), the site (runs), the profile (fit) or plots (show) are written "
+     "here"},
+    {"device", 0, CLI_TEXT, TO(measure.device), "cpu|storage|cuda", CLI_CALIBRATE,
+     "what measure measures; default: cpu"},
+    {"budget", 0, CLI_TEXT, TO(goal.budget), "TIME", CLI_CALIBRATE,
+     "... in this time, such as 5 min; default: 60 s"},
+    {"resume", 0, CLI_SWITCH, TO(measure.resume), NULL, CLI_CALIBRATE,
+     "... only the points that --out does not hold yet"},
+    {"ranks", 0, CLI_U32, TO(measure.ranks), "N", CLI_CALIBRATE,
+     "... with so many processes of one core; default: all cores"},
+    {"blas", 0, CLI_TEXT, TO(measure.blas), "LIBRARY", CLI_CALIBRATE,
+     "... with this shared library of CBLAS; default: OpenBLAS, MKL, BLIS, reference"},
+    {"folder", 0, CLI_TEXT, TO(measure.folder), "FOLDER", CLI_CALIBRATE,
+     "... the storage below this folder; default: the current one"},
     {"step-time", 0, CLI_TEXT, TO(step_time), "TIME", CLI_CALIBRATE,
      "measured time of one step of the plan given by flags"},
     {"tokens-per-s", 0, CLI_TEXT, TO(tokens_per_s), "RATE", CLI_CALIBRATE,

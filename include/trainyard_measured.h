@@ -47,6 +47,25 @@ struct ty_measured {
     const double *memory_bytes, *memory_time_s; /* [n_memory] rising bytes, times not falling */
 };
 
+/* ---- what a plan runs ----------------------------------------------------------------------- */
+
+/* A kernel: of memory traffic the bytes, else its record without a time. */
+struct ty_shape {
+    int work; /* enum ty_work: gemm, attention or memory */
+    struct ty_measured_gemm gemm;
+    struct ty_measured_attention attention;
+    double bytes;
+};
+/* Calls `shape` for each kernel of one micro-batch of a plan, forward and backward, each kind of
+ * layer once, then the head: what to measure for this model. Defaults are filled in; the cluster
+ * has no say in the shapes. Cost: about 10 us. returns TY_OK, TY_ERR_NOMEM, TY_ERR_RANGE. */
+TY_API TY_MUST_CHECK ty_status ty_plan_shapes(const struct ty_model *model,
+                                              const struct ty_cluster *cluster,
+                                              const struct ty_profile *profile,
+                                              const struct ty_plan *plan,
+                                              void (*shape)(void *user, const struct ty_shape *),
+                                              void *user, struct ty_error *error);
+
 /* ---- the forms themselves -------------------------------------------------------------------
  * Times of single kernels and collectives as the simulator has them, undisturbed and without
  * measured tables: for planners, and for fits of the constants. All in seconds; none allocates. */

@@ -48,6 +48,9 @@ lacks 'only calibrate knows GSL' '# *include .*gsl/' \
     $(files sim models models/spec search reports cli include)
 lacks 'only calibrate/fit* knows GSL' '# *include .*gsl/' \
     $(files calibrate | grep -v '^calibrate/fit')
+lacks 'only calibrate/cpu_blas knows CBLAS' '# *include .*cblas|dlsym' \
+    $(files sim models models/spec search reports cli include) \
+    $(files calibrate | grep -v '^calibrate/cpu_blas')
 lacks 'only calibrate knows expat' '# *include .*expat' \
     $(files sim models models/spec search reports cli include)
 lacks 'nothing but tests includes tests' '# *include .*tests/' \

@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 build_packages='gcc libc6-dev make pkg-config libcjson-dev libsqlite3-dev libexpat1-dev libgsl-dev'
 case ${1-} in
 demo) packages="$build_packages gnuplot-nox" ;;
-test) packages="$build_packages gnuplot-nox perl g++ mandoc clang-format" ;;
+test) packages="$build_packages libopenblas0-pthread gnuplot-nox perl g++ mandoc clang-format" ;;
 *)
     echo "usage: sh tools/setup.sh demo|test" >&2
     exit 2
