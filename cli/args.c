@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Named in the design and not built yet: refused by name rather than as a typing error. */
-static const char *const later_options[] = {"framework", "shard", "resume", NULL};
+static const char *const later_options[] = {"framework", NULL};
 
 /* Edit distance of two short words, by the usual table kept one row at a time. */
 static uint32_t edit_distance(const char *a, const char *b)

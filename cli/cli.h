@@ -28,10 +28,11 @@ struct cli_setting {
 struct cli_args {
     const struct cli_command *command;
     const char *model, *cluster, *profile, *stack, *site, *plan, *flops, *rung, *db, *out, *runs,
-        *gpu, *scenario, *trace, *max_time, *max_memory, *records, *step_time, *tokens_per_s;
+        *gpu, *scenario, *trace, *max_time, *max_memory, *records, *step_time, *tokens_per_s,
+        *shard;
     uint64_t max_events;
     bool json, quiet, all, overall, tight, exhaustive, measured, cv, extrapolate, keep_plan, help,
-        man;
+        man, resume;
     uint32_t top, jobs, worst;
     struct { /* of the command pool */
         const char *trace, *format, *queue, *queues, *nodes, *gpus, *policy, *placement, *restart,
@@ -82,7 +83,8 @@ enum cli_command_bit {
     CLI_COMM = 4096,
     CLI_EXPLAIN = 8192,
     CLI_SIZE = 16384,
-    CLI_ANY = 32767,
+    CLI_DB = 32768,
+    CLI_ANY = 65535,
     CLI_TAKES_PLAN =
         CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_SHOW | CLI_WHATIF | CLI_SIZE | CLI_CALIBRATE
 };
@@ -179,6 +181,8 @@ ty_status cli_load(const struct cli_args *args, bool lists, struct cli_inputs *o
                    struct ty_error *error);
 /* Inputs start zeroed, may be loaded again, and are freed even after a failure. */
 void cli_inputs_free(struct cli_inputs *inputs);
+/* The knobs given as lists, one a line: "tp 1,2,4". */
+void cli_space_write(FILE *file, const struct ty_space *space);
 /* Names every given input of a kind that the command did not read. used: bits 1 << ty_kind */
 void cli_warn_unused(const struct cli_args *args, uint32_t used);
 
@@ -219,9 +223,10 @@ int cli_with_predictor(struct cli_args *args, cli_answer_fn *answer);
 int cli_write_trace(const struct cli_args *args, const ty_predictor *predictor, bool simulated,
                     int status);
 
-/* A bar with rate and time left on standard error, only when that is a terminal. */
+/* Rate and time left on standard error: a bar on a terminal, else a line every half minute. */
 struct cli_progress {
-    bool shown;
+    bool shown, bar, begun;
+    uint64_t first; /* done when it began */
     double start_s, last_s;
 };
 void cli_progress_start(struct cli_progress *progress, bool quiet);
@@ -249,6 +254,7 @@ int cmd_comm(struct cli_args *args);
 int cmd_detect(struct cli_args *args);
 int cmd_whatif(struct cli_args *args);
 int cmd_size(struct cli_args *args);
+int cmd_db(struct cli_args *args);
 int cmd_show(struct cli_args *args);
 int cli_show_run(const struct cli_args *args, const char *id, struct ty_error *error);
 int cmd_list(struct cli_args *args);

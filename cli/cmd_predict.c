@@ -10,8 +10,11 @@ static ty_status store_prediction(const struct cli_args *args, const struct cli_
 {
     ty_store *store = NULL;
     int64_t study_id = 0;
-    struct ty_study study = {"predict", &inputs->model, &inputs->cluster, &inputs->profile,
-                             inputs->options.price};
+    const struct ty_study study = {.command = "predict",
+                                   .model = &inputs->model,
+                                   .cluster = &inputs->cluster,
+                                   .profile = &inputs->profile,
+                                   .price = inputs->options.price};
     ty_status status = ty_store_open(args->db, false, &store, error);
     if (status == TY_OK)
         status = ty_store_begin(store, &study, &study_id, error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * `trainyard sweep`: every legal plan, ranked within each GPU count. */
-#include "cli/cli.h"
+#include "cli/study.h"
 #include "include/trainyard_ratio.h"
 #include <math.h>
 #include <stdlib.h>
@@ -17,8 +17,7 @@ struct sweep {
     struct ty_search search;
     struct ty_search_result result;
     struct cli_progress progress;
-    ty_store *store; /* NULL without --db */
-    int64_t study_id;
+    struct cli_study study;
     ty_status stored; /* first refusal of the store stops the sweep */
     struct ty_error error;
 };
@@ -27,37 +26,12 @@ static bool on_progress(void *user, const struct ty_score *score, uint64_t done,
 {
     struct sweep *sweep = user;
     cli_progress_show(&sweep->progress, done, total);
-    if (score && sweep->store)
-        sweep->stored = ty_store_add_score(sweep->store, sweep->study_id, score, &sweep->error);
-    return sweep->stored == TY_OK;
+    if (score && sweep->study.store)
+        sweep->stored = cli_study_add(&sweep->study, score, &sweep->error);
+    return sweep->stored == TY_OK && !cli_interrupted();
 }
 
 /* ---- database ----------------------------------------------------------------------------- */
-
-/* The command line as typed, for the record; arguments with blanks are not quoted. */
-static char *command_line(const struct cli_args *args)
-{
-    size_t bytes = 1;
-    for (int i = 0; i < args->argc; i++)
-        bytes += strlen(args->argv[i]) + 1;
-    char *text = malloc(bytes), *at = text;
-    for (int i = 0; text && i < args->argc; i++)
-        at += sprintf(at, "%s%s", i ? " " : "", i ? args->argv[i] : "trainyard");
-    return text;
-}
-
-static ty_status open_study(struct sweep *sweep)
-{
-    char *command = command_line(sweep->args);
-    struct ty_study study = {command ? command : "sweep", &sweep->inputs.model,
-                             &sweep->inputs.cluster, &sweep->inputs.profile,
-                             sweep->inputs.options.price};
-    ty_status status = ty_store_open(sweep->args->db, false, &sweep->store, &sweep->error);
-    if (status == TY_OK)
-        status = ty_store_begin(sweep->store, &study, &sweep->study_id, &sweep->error);
-    free(command);
-    return status;
-}
 
 /* The best plan of every GPU count once more, in full: its memory by stage and its groups. */
 static ty_status store_best(struct sweep *sweep)
@@ -73,20 +47,22 @@ static ty_status store_best(struct sweep *sweep)
         status = ty_predictor_run(predictor, &result->best[i].plan, &sweep->inputs.options,
                                   &prediction, &sweep->error);
         if (status == TY_OK)
-            status =
-                ty_store_add_prediction(sweep->store, sweep->study_id, &prediction, &sweep->error);
+            status = ty_store_add_prediction(sweep->study.store, sweep->study.id, &prediction,
+                                             &sweep->error);
     }
     ty_predictor_destroy(predictor);
     return status;
 }
 
+/* A shard does not know the best. */
 static ty_status finish_study(struct sweep *sweep)
 {
-    ty_status status = ty_store_add_rejections(sweep->store, sweep->study_id,
-                                               sweep->result.rejected, &sweep->error);
-    if (status == TY_OK)
+    struct cli_study *study = &sweep->study;
+    ty_status status =
+        ty_store_add_rejections(study->store, study->id, sweep->result.rejected, &sweep->error);
+    if (status == TY_OK && !cli_study_is_shard(study))
         status = store_best(sweep);
-    return status == TY_OK ? ty_store_flush(sweep->store, &sweep->error) : status;
+    return status == TY_OK ? ty_store_flush(study->store, &sweep->error) : status;
 }
 
 /* ---- text --------------------------------------------------------------------------------- */
@@ -340,6 +316,17 @@ static int print_answer(struct sweep *sweep, ty_status searched)
     return searched == TY_OK && sweep->result.n_best ? CLI_OK : CLI_INFEASIBLE;
 }
 
+/* A list of the shard's own best would mislead. */
+static int print_shard(const struct sweep *sweep)
+{
+    const struct cli_study *study = &sweep->study;
+    char plans[40];
+    printf("%s: shard %u/%u, %s plans simulated\n", study->path, study->share.shard,
+           study->share.n_shards,
+           cli_count_text((double)sweep->result.n_evaluated, plans, sizeof plans));
+    return CLI_OK;
+}
+
 static void prepare(struct sweep *sweep)
 {
     const struct cli_args *args = sweep->args;
@@ -358,6 +345,7 @@ static void prepare(struct sweep *sweep)
                                        .overall = args->overall,
                                        .allow_tight = args->tight,
                                        .exhaustive = args->exhaustive || args->db,
+                                       .share = &sweep->study.share,
                                        .progress = on_progress,
                                        .user = sweep};
 }
@@ -374,18 +362,22 @@ static int run(struct sweep *sweep)
     if (!sweep->inputs.plan.gbs && !sweep->inputs.space.gbs.n && !sweep->args->quiet)
         cli_warn("no --gbs: every plan takes a batch of its own (dp * mbs * pp sequences)");
     prepare(sweep);
-    if (sweep->args->db && open_study(sweep) != TY_OK)
+    if (cli_study_open(sweep->args, &sweep->inputs, "", &sweep->study, error) != TY_OK)
         return cli_fail(error);
+    cli_interrupt_catch();
     cli_progress_start(&sweep->progress, sweep->args->quiet);
     ty_status status = ty_search_run(&sweep->search, &sweep->result, error);
     cli_progress_end(&sweep->progress);
+    if (status == TY_ERR_CANCELLED && sweep->stored == TY_OK)
+        return cli_interrupt_status(&sweep->study);
     if (status != TY_OK && status != TY_ERR_INFEASIBLE)
         return cli_fail(error);
     cli_warn_unused(sweep->args, ~(1u << TY_KIND_GPU));
-    int answer = print_answer(sweep, status);
-    if (sweep->store && finish_study(sweep) != TY_OK)
+    if (sweep->study.store && finish_study(sweep) != TY_OK)
         return cli_fail(error);
-    return answer;
+    if (cli_study_is_shard(&sweep->study))
+        return print_shard(sweep);
+    return print_answer(sweep, status);
 }
 
 int cmd_sweep(struct cli_args *args)
@@ -399,7 +391,7 @@ int cmd_sweep(struct cli_args *args)
     int status = run(sweep);
     ty_search_free(&sweep->result);
     cli_inputs_free(&sweep->inputs);
-    ty_store_close(sweep->store);
+    cli_study_close(&sweep->study);
     free(sweep);
     return status;
 }

@@ -48,6 +48,11 @@ const struct cli_command cli_commands[] = {
      "(docs/formats.md, \"Job\"; docs/sizing.md).\n"
      "Of several machines the cheapest is taken where --price is given, else the one with fewest "
      "GPUs. The exit status is 3 when none does."},
+    {"db", "merge OUT IN...", "the shards of a study in one file", CLI_DB, CLI_MAX_WORDS, cmd_db,
+     "Adds the rows of the files IN, each with one study, to OUT, which is made when it is not "
+     "there. Files of other inputs, arguments or another version are refused before anything is "
+     "written. sweep --resume --db OUT with the arguments of the shards then computes what is "
+     "missing and prints the table (docs/sweeps.md)."},
     {"report", "--db FILE --out FOLDER", "plots and a page from a database", CLI_REPORT, 0,
      cmd_report,
      "Draws what a sweep or prediction stored: index.html opens offline; every plot lies there as "
@@ -215,6 +220,13 @@ const struct cli_option cli_options[] = {
      "seed of random streams"},
     {"db", 0, CLI_TEXT, TO(db), "FILE", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_REPORT,
      "SQLite database of the study"},
+    {"resume", 0, CLI_SWITCH, TO(resume), NULL, CLI_SWEEP,
+     "go on with the study in --db that has the same inputs and arguments; begins it when there is "
+     "none"},
+    {"shard", 0, CLI_TEXT, TO(shard), "I/N|auto[/N]", CLI_SWEEP,
+     "only this part of the plans, I from 0 to N - 1, into --db; auto: as Slurm, MPI, Kubernetes "
+     "or "
+     "TRAINYARD_SHARD number this process"},
     {"out", 'o', CLI_TEXT, TO(out), "FOLDER", CLI_REPORT, "folder the report is written to"},
     {"out", 'o', CLI_TEXT, TO(out), "FOLDER", CLI_EXPLAIN,
      "folder for a plot of what every change would do"},

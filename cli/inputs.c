@@ -140,6 +140,17 @@ static struct ty_values *knob_values(struct ty_space *space, const char *path)
     return NULL;
 }
 
+void cli_space_write(FILE *file, const struct ty_space *space)
+{
+    for (size_t i = 0; i < sizeof knobs / sizeof knobs[0]; i++) {
+        const struct ty_values *values =
+            (const struct ty_values *)(const void *)((const char *)space + knobs[i].offset);
+        for (uint32_t k = 0; k < values->n; k++)
+            fprintf(file, "%s%s%u%s", k ? "" : knobs[i].path, k ? "," : " ", values->value[k],
+                    k + 1 == values->n ? "\n" : "");
+    }
+}
+
 static const struct ty_field *plan_field(const char *path)
 {
     size_t n = 0;

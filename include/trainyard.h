@@ -788,6 +788,8 @@ struct ty_score {
 /* Called by one thread at a time. return false to cancel. `score` is NULL for pure progress. */
 typedef bool ty_search_fn(void *user, const struct ty_score *score, uint64_t done, uint64_t total);
 
+struct ty_share; /* trainyard_sweep.h: a share of the plans, and what is known of them */
+
 struct ty_search {
     const struct ty_model *model;
     const struct ty_cluster *cluster;
@@ -800,7 +802,8 @@ struct ty_search {
     bool exhaustive;    /* simulate every plan that fits, not only those that could be listed */
     bool overall;       /* one list over all GPU counts instead of one for each */
     bool all;           /* keep near-duplicates: not only the best of each (tp, pp, cp, ep) */
-    const struct ty_goal *goal; /* NULL: tokens/s/GPU */
+    const struct ty_goal *goal;   /* NULL: tokens/s/GPU */
+    const struct ty_share *share; /* NULL: all plans, nothing known */
     ty_search_fn *progress;
     void *user;
 };

@@ -85,7 +85,7 @@ TY_API const char *ty_builtin_site(size_t index);
 
 /* ---- store: one SQLite file holds one study ------------------------------------------------ */
 
-typedef struct ty_store ty_store;
+typedef struct ty_store ty_store; /* trainyard_study.h: resuming and merging studies */
 
 /* Opens or creates. WAL on local disks, rollback journal on network file systems. A file that is
  * not a study is refused. */
@@ -99,6 +99,7 @@ struct ty_study {
     const struct ty_cluster *cluster;
     const struct ty_profile *profile;
     const struct ty_price *price; /* NULL: none */
+    const char *arguments;        /* what else decides its rows, a line each; NULL: nothing */
 };
 /* Starts a study: its inputs with their content hash, versions. */
 TY_API TY_MUST_CHECK ty_status ty_store_begin(ty_store *store, const struct ty_study *study,

@@ -233,8 +233,8 @@ static ty_status add_input(ty_store *store, int64_t study_id, enum ty_kind kind,
     return status;
 }
 
-static ty_status add_study(ty_store *store, const struct ty_study *study, int64_t *study_id,
-                           struct ty_error *error)
+ty_status store_add_study(ty_store *store, const struct ty_study *study, int64_t *study_id,
+                          struct ty_error *error)
 {
     char created[32] = "", schema[16];
     time_t now = time(NULL);
@@ -245,10 +245,11 @@ static ty_status add_study(ty_store *store, const struct ty_study *study, int64_
 
     ty_status status =
         store_integer_of(store, "SELECT coalesce(max(id), 0) + 1 FROM study", study_id, error);
-    const char *header[] = {study->command ? study->command : "", created, NULL};
+    const char *header[] = {study->command ? study->command : "", created,
+                            study->arguments ? study->arguments : "", NULL};
     if (status == TY_OK)
         status =
-            insert_texts(store, "INSERT INTO study VALUES (?, ?, ?)", *study_id, header, error);
+            insert_texts(store, "INSERT INTO study VALUES (?, ?, ?, ?)", *study_id, header, error);
     const char *const versions[][3] = {{"trainyard", ty_version(), NULL},
                                        {"sqlite", sqlite3_libversion(), NULL},
                                        {"schema", schema, NULL}};
@@ -275,7 +276,7 @@ ty_status ty_store_begin(ty_store *store, const struct ty_study *study, int64_t 
         status = store_exec(store, "BEGIN IMMEDIATE", error);
     if (status != TY_OK)
         return status;
-    status = add_study(store, study, &id, error);
+    status = store_add_study(store, study, &id, error);
     if (status == TY_OK)
         status = store_exec(store, "COMMIT", error);
     if (status == TY_OK)

@@ -8,7 +8,7 @@
 #include <sqlite3.h>
 
 #define STORE_APPLICATION_ID 0x74796472 /* "tydr", in the file header: ours */
-#define STORE_SCHEMA_VERSION 2
+#define STORE_SCHEMA_VERSION 3
 #define STORE_BATCH_ROWS     4096
 #define STORE_MAX_COLUMNS    64 /* of a plan */
 
@@ -46,6 +46,9 @@ ty_status store_schema(ty_store *store, struct ty_error *error);
 char *store_insert_sql(const ty_store *store, enum store_insert which);
 
 /* store.c */
+/* Writes the head of a study into the open transaction: its inputs, versions, arguments. */
+ty_status store_add_study(ty_store *store, const struct ty_study *study, int64_t *study_id,
+                          struct ty_error *error);
 ty_status store_fail(const ty_store *store, int rc, struct ty_error *error);
 ty_status store_exec(ty_store *store, const char *sql, struct ty_error *error);
 ty_status store_integer_of(ty_store *store, const char *sql, int64_t *out, struct ty_error *error);

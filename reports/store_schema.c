@@ -46,11 +46,13 @@ static const char *const after_plan[] = {
     "energy_j_per_token REAL",
     "money_per_token REAL",
     "useful_ratio REAL",
+    "busy_s REAL",
 };
 
 static const char tables[] =
     "CREATE TABLE study("
-    "  id INTEGER PRIMARY KEY, command TEXT NOT NULL, created_utc TEXT NOT NULL);"
+    "  id INTEGER PRIMARY KEY, command TEXT NOT NULL, created_utc TEXT NOT NULL,"
+    "  arguments TEXT NOT NULL);"
     "CREATE TABLE input("
     "  study_id INTEGER NOT NULL REFERENCES study ON DELETE CASCADE, kind TEXT NOT NULL,"
     "  name TEXT NOT NULL, hash TEXT NOT NULL, json TEXT NOT NULL,"

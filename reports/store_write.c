@@ -161,6 +161,7 @@ static int add_row(ty_store *store, const struct row *row)
     bind_number(&to, row->outlay->energy_j_per_token);
     bind_number(&to, row->outlay->money_per_token);
     bind_number(&to, row->useful_ratio);
+    bind_number(&to, row->outlay->busy_s);
     for (int part = 0; part < TY_N_PARTS; part++)
         bind_number(&to, row->breakdown_s[part]);
     return run(&to);

@@ -17,6 +17,7 @@
 #ifndef SEARCH_HUNT_H
 #define SEARCH_HUNT_H
 
+#include "include/trainyard_sweep.h"
 #include "models/goal.h"
 #include "models/predict.h"
 #include "search/board.h"
@@ -49,7 +50,7 @@ struct hunt {
     struct evaluator *evaluator; /* [n_workers] */
     ty_status *failed;           /* [n_workers] first failure of each worker */
     struct near_list *near;      /* [n_workers] legal plans that miss least memory */
-    uint8_t *verdict;            /* [n_plans] enum ty_reject, SURVIVES or SCREEN_FAILED */
+    uint8_t *verdict;            /* [n_plans] enum ty_reject, or one of the values below */
     struct survivor *survivor;   /* [n_survivors] by GPU count, then best bound, then id */
     uint64_t n_survivors, n_settled;
     uint32_t n_fronts;           /* lists: one for each GPU count, or one over all */
@@ -61,7 +62,7 @@ struct hunt {
     struct ty_score *score;      /* [n_fronts * round] */
 };
 
-enum { SURVIVES = 255, SCREEN_FAILED = 254 };
+enum { SURVIVES = 255, SCREEN_FAILED = 254, OTHER_SHARD = 253 };
 
 /* screen.c */
 ty_status hunt_screen(struct hunt *hunt, struct ty_search_result *result);

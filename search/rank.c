@@ -70,6 +70,20 @@ static ty_status open_fronts(struct hunt *hunt)
 
 /* ---- one plan ----------------------------------------------------------------------------- */
 
+/* The step as an earlier run has simulated it, or now. */
+static ty_status time_step(struct hunt *hunt, uint32_t worker, const struct ty_score *score,
+                           struct step_result *out)
+{
+    const struct ty_share *share = hunt->search->share;
+    const struct ty_known *known = share ? ty_known_find(share, score->plan_id) : NULL;
+    if (!known)
+        return evaluator_simulate(&hunt->evaluator[worker], &hunt->setting, &score->plan,
+                                  &hunt->options, out, NULL);
+    *out = (struct step_result){.time_s = known->step_time_s, .busy_s = known->busy_s};
+    memcpy(out->breakdown_s, known->breakdown_s, sizeof out->breakdown_s);
+    return TY_OK;
+}
+
 static void score_plan(struct hunt *hunt, uint32_t worker, uint64_t id, struct ty_score *out)
 {
     *out = (struct ty_score){.plan_id = id};
@@ -78,8 +92,7 @@ static void score_plan(struct hunt *hunt, uint32_t worker, uint64_t id, struct t
     if (hunt_screen_plan(hunt, worker, &out->plan, &memory) != SURVIVES)
         return; /* only after a failure, which is already noted */
     struct step_result result;
-    const ty_status status = evaluator_simulate(&hunt->evaluator[worker], &hunt->setting,
-                                                &out->plan, &hunt->options, &result, NULL);
+    const ty_status status = time_step(hunt, worker, out, &result);
     if (status != TY_OK) {
         hunt->failed[worker] = status;
         return;

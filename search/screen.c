@@ -70,9 +70,18 @@ ty_status hunt_failure(const struct hunt *hunt)
     return TY_OK;
 }
 
+static bool of_other_shard(const struct ty_share *share, uint64_t id)
+{
+    return share && share->n_shards && ty_shard_of(id, share->n_shards) != share->shard;
+}
+
 static void screen_id(void *context, uint32_t worker, uint64_t id)
 {
     struct hunt *hunt = context;
+    if (of_other_shard(hunt->search->share, id)) {
+        hunt->verdict[id] = OTHER_SHARD;
+        return;
+    }
     struct ty_plan plan;
     hunt_plan(hunt, id, &plan);
     struct memory_verdict memory = {.fit = TY_FIT_YES};
@@ -98,8 +107,8 @@ ty_status hunt_screen(struct hunt *hunt, struct ty_search_result *result)
 {
     const uint64_t n = hunt->space.n_plans;
     parallel_for(hunt->n_workers, n, SCREEN_GRAIN, screen_id, hunt);
-    result->n_enumerated = n;
     for (uint64_t id = 0; id < n; id++) {
+        result->n_enumerated += hunt->verdict[id] != OTHER_SHARD;
         if (hunt->verdict[id] == SURVIVES)
             hunt->n_survivors++;
         else if (hunt->verdict[id] < TY_N_REJECTS)

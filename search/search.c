@@ -15,6 +15,10 @@
 static ty_status open_hunt(struct hunt *hunt, struct ty_error *error)
 {
     const struct ty_search *search = hunt->search;
+    const struct ty_share *share = search->share;
+    if (share && share->n_shards && share->shard >= share->n_shards)
+        return error_set(error, TY_ERR_RANGE, "shard", "%u is not below %u", share->shard,
+                         share->n_shards);
     ty_status status =
         setting_init(search->model, search->cluster, search->profile, &hunt->setting, NULL, error);
     if (status != TY_OK)

@@ -84,7 +84,7 @@ static void inputs(void)
     int64_t first = 0, second = 0;
     const char *command = "trainyard sweep --model \"it's\nme\"";
     ty_status status = ty_store_begin(
-        store, &(struct ty_study){command, &model, &cluster, &profile, NULL}, &first, &error);
+        store, &(struct ty_study){command, &model, &cluster, &profile, NULL, NULL}, &first, &error);
     ok(status == TY_OK && first == 1, "the first study is number 1");
     same_text(ask(store, "SELECT command FROM study"), command, "its command line, as typed");
     same_text(ask(store, "SELECT name FROM input WHERE kind = 'model'"), model.name,
@@ -310,7 +310,7 @@ static void refusals(void)
     write_file(file_in("empty.db"), "");
     refused(TY_ERR_INPUT, "empty.db", true, "an empty file is no study to a reader");
     ty_store_close(open_new("newer.db"));
-    run_sql(file_in("newer.db"), "PRAGMA user_version = 3");
+    run_sql(file_in("newer.db"), "PRAGMA user_version = 4");
     refused(TY_ERR_INPUT, "newer.db", true, "a newer schema is refused");
 
     ty_store *store = NULL;
