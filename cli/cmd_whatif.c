@@ -119,20 +119,41 @@ static bool take_point(void *user, const struct ty_score *score)
         w->best_point = point;
     }
     cli_progress_show(&w->progress, point + 1, w->n_points);
-    return !w->store || ty_store_add_score(w->store, w->study_id, score, &w->error) == TY_OK;
+    return (!w->study.store || cli_study_add(&w->study, score, &w->error) == TY_OK) &&
+           !cli_interrupted();
+}
+
+/* The answer of a point that the study holds; its inputs are loaded for the comparison. */
+static ty_status recall(struct whatif *w, uint64_t point, struct answer *out)
+{
+    bool found = false;
+    *out = (struct answer){0};
+    ty_status status = cli_load(&w->point, true, &w->inputs, &w->error);
+    if (status == TY_OK)
+        status = ty_store_score(w->study.store, w->study.id, point, &out->score, &found, &w->error);
+    out->feasible = status == TY_OK && found && isfinite(out->score.step_time_s);
+    if (!out->feasible)
+        *out = (struct answer){0};
+    return status;
 }
 
 static ty_status ask_point(struct whatif *w, uint64_t point)
 {
+    const struct ty_share *share = &w->study.share;
     struct answer answer;
+    if (share->n_shards && ty_shard_of(point, share->n_shards) != share->shard)
+        return TY_OK;
     axes_point(&w->axes, w->args, point, &w->point);
-    ty_status status = ask(w, w->args->keep_plan, &answer);
+    ty_status status = ty_known_find(share, point) ? recall(w, point, &answer)
+                                                   : ask(w, w->args->keep_plan, &answer);
     if (status != TY_OK)
         return status;
     if (!answer.feasible)
         answer.score.step_time_s = (double)NAN;
     answer.score.plan_id = point;
-    return take_point(w, &answer.score) ? TY_OK : w->error.code;
+    if (take_point(w, &answer.score))
+        return TY_OK;
+    return w->error.code != TY_OK ? w->error.code : TY_ERR_CANCELLED;
 }
 
 static ty_status ask_all(struct whatif *w)
@@ -177,7 +198,7 @@ static ty_status store_base(struct whatif *w)
     if (status == TY_OK)
         status = ty_predictor_run(predictor, &w->base.score.plan, &options, &prediction, &w->error);
     if (status == TY_OK)
-        status = ty_store_add_prediction(w->store, w->study_id, &prediction, &w->error);
+        status = ty_store_add_prediction(w->study.store, w->study.id, &prediction, &w->error);
     ty_predictor_destroy(predictor);
     return status;
 }
@@ -192,7 +213,7 @@ static ty_status ask_base(struct whatif *w)
         status = ask(w, false, &w->base);
     if (status != TY_OK || !w->base.feasible)
         return status;
-    if (w->store)
+    if (w->study.store)
         status = store_base(w);
     if (status == TY_OK && w->base_inputs.options.rung == TY_RUNG_BOUND) {
         w->kept = w->base.score.plan;
@@ -203,17 +224,24 @@ static ty_status ask_base(struct whatif *w)
 
 /* ---- database ------------------------------------------------------------------------------- */
 
+/* The axes are of the study, the values as typed. */
 static ty_status open_study(struct whatif *w)
 {
+    char *details = NULL;
+    size_t bytes;
     axes_base(&w->axes, w->args, &w->point);
-    ty_status status = cli_load(&w->point, true, &w->base_inputs, &w->error);
-    const struct ty_study study = {"whatif", &w->base_inputs.model, &w->base_inputs.cluster,
-                                   &w->base_inputs.profile, w->base_inputs.options.price};
-    if (status == TY_OK)
-        status = ty_store_open(w->args->db, false, &w->store, &w->error);
-    if (status == TY_OK)
-        status = ty_store_begin(w->store, &study, &w->study_id, &w->error);
-    return status;
+    const ty_status status = cli_load(&w->point, true, &w->base_inputs, &w->error);
+    FILE *file = status == TY_OK ? open_memstream(&details, &bytes) : NULL;
+    if (!file)
+        return status == TY_OK ? cli_refuse(&w->error, "whatif", "out of memory") : status;
+    for (uint32_t i = 0; i < w->axes.n; i++)
+        fprintf(file, "axis %s\n", whatif_setting(w, i)->origin);
+    const bool written = fclose(file) == 0;
+    const ty_status opened =
+        written ? cli_study_open(w->args, &w->base_inputs, details, &w->study, &w->error)
+                : cli_refuse(&w->error, "whatif", "out of memory");
+    free(details);
+    return opened;
 }
 
 static ty_status close_study(struct whatif *w)
@@ -235,8 +263,9 @@ static ty_status close_study(struct whatif *w)
                                    .alone = &w->alone[i * AXIS_MAX_VALUES]};
         stride *= axis->n;
     }
-    const ty_status status = ty_store_add_axes(w->store, w->study_id, axes, w->axes.n, &w->error);
-    return status == TY_OK ? ty_store_flush(w->store, &w->error) : status;
+    const ty_status status =
+        ty_store_add_axes(w->study.store, w->study.id, axes, w->axes.n, &w->error);
+    return status == TY_OK ? ty_store_flush(w->study.store, &w->error) : status;
 }
 
 /* ---- command -------------------------------------------------------------------------------- */
@@ -262,7 +291,17 @@ static ty_status prepare(struct whatif *w)
     w->alone = calloc((size_t)AXES_MAX * AXIS_MAX_VALUES, sizeof *w->alone);
     if (!w->alone || (w->n_points <= WHATIF_MOST_SHOWN && !w->answers))
         return cli_refuse(&w->error, "whatif", "out of memory");
-    return w->args->db ? open_study(w) : TY_OK;
+    return open_study(w);
+}
+
+static int print_shard(struct whatif *w)
+{
+    const struct ty_share *share = &w->study.share;
+    if (ty_store_flush(w->study.store, &w->error) != TY_OK)
+        return cli_fail(&w->error);
+    printf("%s: shard %u/%u of %llu points\n", w->study.path, share->shard, share->n_shards,
+           (unsigned long long)w->n_points);
+    return CLI_OK;
 }
 
 static int run(struct whatif *w)
@@ -272,11 +311,16 @@ static int run(struct whatif *w)
         status = ask_base(w);
     if (status == TY_OK && w->args->keep_plan && !w->base.feasible)
         status = cli_refuse(&w->error, "--keep-plan", "no plan fits without the settings to vary");
+    cli_interrupt_catch();
     if (status == TY_OK)
         status = ask_all(w);
+    if (cli_interrupted() && status == TY_ERR_CANCELLED)
+        return cli_interrupt_status(&w->study);
+    if (status == TY_OK && cli_study_is_shard(&w->study))
+        return print_shard(w);
     if (status == TY_OK && w->base.feasible)
         status = ask_alone(w);
-    if (status == TY_OK && w->store)
+    if (status == TY_OK && w->study.store)
         status = close_study(w);
     if (status != TY_OK)
         return cli_fail(&w->error);
@@ -293,7 +337,7 @@ int cmd_whatif(struct cli_args *args)
     }
     w->args = args;
     const int status = run(w);
-    ty_store_close(w->store);
+    cli_study_close(&w->study);
     free(w->answers);
     free(w->alone);
     free(w);

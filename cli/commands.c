@@ -220,11 +220,12 @@ const struct cli_option cli_options[] = {
      "seed of random streams"},
     {"db", 0, CLI_TEXT, TO(db), "FILE", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_REPORT,
      "SQLite database of the study"},
-    {"resume", 0, CLI_SWITCH, TO(resume), NULL, CLI_SWEEP,
+    {"resume", 0, CLI_SWITCH, TO(resume), NULL, CLI_SWEEP | CLI_WHATIF,
      "go on with the study in --db that has the same inputs and arguments; begins it when there is "
      "none"},
-    {"shard", 0, CLI_TEXT, TO(shard), "I/N|auto[/N]", CLI_SWEEP,
-     "only this part of the plans, I from 0 to N - 1, into --db; auto: as Slurm, MPI, Kubernetes "
+    {"shard", 0, CLI_TEXT, TO(shard), "I/N|auto[/N]", CLI_SWEEP | CLI_WHATIF,
+     "only this part of the plans or points, I from 0 to N - 1, into --db; auto: as Slurm, MPI, "
+     "Kubernetes "
      "or "
      "TRAINYARD_SHARD number this process"},
     {"out", 'o', CLI_TEXT, TO(out), "FOLDER", CLI_REPORT, "folder the report is written to"},

@@ -4,6 +4,7 @@
 #define CLI_WHATIF_H
 
 #include "cli/axes.h"
+#include "cli/study.h"
 #include "include/trainyard_ratio.h"
 
 /* Points beyond which none is shown: they go into the database, the text is a summary. */
@@ -29,8 +30,7 @@ struct whatif {
     uint64_t n_points, n_feasible;
     struct answer best; /* of all points, first of equals */
     uint64_t best_point;
-    ty_store *store; /* NULL without --db */
-    int64_t study_id;
+    struct cli_study study;
     struct cli_progress progress;
     struct ty_error error;
 };

@@ -86,6 +86,7 @@ ty_status whatif_cross(struct whatif *w, ty_cross_fn *fn)
                              .options = base->options,
                              .n_threads = w->args->jobs,
                              .allow_tight = true, /* as predict: it runs, or may */
+                             .share = &w->study.share,
                              .n_axes = w->axes.n};
     ty_status status = TY_OK;
     for (uint32_t i = 0; status == TY_OK && i < w->axes.n; i++) {

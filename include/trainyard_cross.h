@@ -8,6 +8,7 @@
 #define TRAINYARD_CROSS_H
 
 #include "trainyard_cost.h"
+#include "trainyard_sweep.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,6 +37,7 @@ struct ty_cross {
     struct ty_options options;    /* its rung: bound or simulate */
     uint32_t n_threads;
     bool allow_tight;
+    const struct ty_share *share; /* of the points, as of the plans of a search; NULL: all */
     uint32_t n_axes;
     struct ty_cross_axis axis[TY_MAX_AXES];
 };

@@ -9,6 +9,7 @@
 #include "models/legality.h"
 #include "models/predict.h"
 #include "search/parallel.h"
+#include "search/share.h"
 #include "sim/error.h"
 
 #include <math.h>
@@ -87,6 +88,14 @@ static ty_status time_plan(const struct ty_cross *cross, struct worker *worker,
                            struct ty_score *score, double *busy_s)
 {
     struct evaluator *evaluator = &worker->evaluator;
+    const struct ty_known *known =
+        cross->share ? ty_known_find(cross->share, score->plan_id) : NULL;
+    if (known) {
+        score->step_time_s = known->step_time_s;
+        memcpy(score->breakdown_s, known->breakdown_s, sizeof score->breakdown_s);
+        *busy_s = known->busy_s;
+        return TY_OK;
+    }
     if (cross->options.rung == TY_RUNG_BOUND) {
         const ty_status status = step_bound(evaluator->step, &worker->setting, &score->plan,
                                             evaluator->slots, &score->step_time_s);
@@ -155,6 +164,8 @@ static void predict_point(void *context, uint32_t id, uint64_t index)
     struct worker *worker = &crossing->worker[id];
     struct ty_score *score = &crossing->score[index];
     *score = (struct ty_score){.plan_id = crossing->first + index};
+    if (!share_has(crossing->cross->share, score->plan_id))
+        return;
     clear_score(score);
     lay_values(crossing->cross, score->plan_id, worker);
     const ty_status status = predict(crossing->cross, worker, score);
@@ -226,7 +237,8 @@ static ty_status run_batches(struct crossing *crossing, ty_cross_fn *fn, void *u
         if (status != TY_OK)
             return status;
         for (uint64_t i = 0; i < n; i++)
-            if (!fn(user, &crossing->score[i]))
+            if (share_has(crossing->cross->share, crossing->first + i) &&
+                !fn(user, &crossing->score[i]))
                 return error_set(error, TY_ERR_CANCELLED, "points", "cancelled");
     }
     return TY_OK;

@@ -6,6 +6,7 @@
 #include "models/legality.h"
 #include "search/hunt.h"
 #include "search/parallel.h"
+#include "search/share.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -70,15 +71,10 @@ ty_status hunt_failure(const struct hunt *hunt)
     return TY_OK;
 }
 
-static bool of_other_shard(const struct ty_share *share, uint64_t id)
-{
-    return share && share->n_shards && ty_shard_of(id, share->n_shards) != share->shard;
-}
-
 static void screen_id(void *context, uint32_t worker, uint64_t id)
 {
     struct hunt *hunt = context;
-    if (of_other_shard(hunt->search->share, id)) {
+    if (!share_has(hunt->search->share, id)) {
         hunt->verdict[id] = OTHER_SHARD;
         return;
     }

@@ -120,6 +120,34 @@ ok 'a shard merged twice is counted once' sh -c \
 sweep twice.db --resume >/dev/null
 ok '... and its rows and rejections are there once' same_study twice.db
 
+# A what-if: a kept plan at its bound (fast points), and a search at each point.
+whatif() { # whatif FILE [OPTIONS]
+    file=$1
+    shift
+    trainyard whatif --model llama2-7b --cluster dgx-a100 --gpus 16 --gbs 64 --seq 4096 --tp 2 \
+        --set cluster.network.nic='50..400+10 Gb/s' --quiet --db "$file" "$@"
+}
+set -- --keep-plan --rung bound --set cluster.gpu.memory.bandwidth='1000..2000+50 GB/s'
+for kind in kept searched; do
+    [ $kind = searched ] && set -- --set plan.seq=2048,4096
+    whatif "$kind.db" "$@" >"$kind.txt"
+    whatif "$kind-killed.db" "$@" >/dev/null 2>&1 &
+    sleep 0.1
+    kill -9 $! 2>/dev/null
+    wait $! 2>/dev/null
+    whatif "$kind-killed.db" "$@" --resume >"$kind-killed.txt"
+    ok "whatif, $kind plan, killed and resumed: the same answer" cmp $kind.txt $kind-killed.txt
+    for i in 0 1 2; do
+        whatif "$kind-{shard}.db" "$@" --shard $i/3 >/dev/null
+    done
+    trainyard db merge $kind-merged.db $kind-?.db >/dev/null
+    whatif $kind-merged.db "$@" --resume >$kind-merged.txt
+    ok "whatif, $kind plan, three shards: the same answer" cmp $kind.txt $kind-merged.txt
+    cp $kind.db whole.db
+    ok '... and the same rows' same_study $kind-killed.db $kind-merged.db
+done
+set --
+
 # Where the number of the shard comes from.
 shard_of() { # shard_of WHAT VARIABLES...: runs shard 1 of 2 by the environment
     what=$1
