@@ -35,14 +35,15 @@ TOOLS_SRC := $(wildcard models/spec/*.c calibrate/*.c reports/*.c)
 CLI_SRC := $(wildcard cli/*.c)
 TEST_SRC := $(wildcard tests/*.c)
 BENCH_SRC := $(wildcard tests/bench/*.c)
+ALONE = tests/closed_loop.t # measures the machine: nothing else may run beside it
 FUZZ_SRC := $(wildcard tests/fuzz/*.c)
-SCRIPTS := $(sort $(wildcard tests/*.t))
+SCRIPTS := $(sort $(filter-out $(ALONE),$(wildcard tests/*.t)))
 # Sorted by name without its end: "h100-sxm" comes before "h100-sxm-96gb".
 DATA := $(addsuffix .json,$(sort $(basename $(wildcard data/gpus/*.json data/clusters/*.json \
           data/models/*.json data/profiles/*.json data/rules/*.json data/sites/*.json \
           data/stacks/*.json data/fabrics/*.json data/runs/fitted.json))))
 FORMATTED := $(wildcard $(addsuffix /*.[ch],include sim models models/spec search calibrate \
-                                            reports cli tests tests/bench tests/fuzz))
+                                            reports cli tests tests/bench tests/closed_loop tests/fuzz))
 
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 CORE_OBJ = $(call obj,$(CORE_SRC))
@@ -163,11 +164,18 @@ $(B)/bench/%: $(B)/obj/tests/bench/%.o $(B)/internal/tools.a $(B)/internal/core.
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $^ $(TOOLS_LIBS)
 
+# Trained for real by tests/closed_loop.t, after its step time was predicted.
+$(B)/closed_loop/gpt: $(B)/obj/tests/closed_loop/gpt.o $(B)/internal/tools.a $(B)/internal/core.a
+	@mkdir -p $(@D)
+	$(LINK) -o $@ $^ $(TOOLS_LIBS)
+
 PROVE = B=$(B) CC="$(CC)" SANITIZE="$(SANITIZE)" VERSION=$(VERSION) prove -j2
-check test: all man $(TESTS)
+check test: all man $(TESTS) $(B)/closed_loop/gpt
 	$(PROVE) --exec '' $(TESTS) $(SCRIPTS)
-test-long: all man $(TESTS) $(B)/fit_profiles
+	$(PROVE) $(ALONE)
+test-long: all man $(TESTS) $(B)/closed_loop/gpt $(B)/fit_profiles
 	TRAINYARD_LONG=1 $(PROVE) --exec '' $(TESTS) $(SCRIPTS)
+	TRAINYARD_LONG=1 $(PROVE) $(ALONE)
 check-asan:
 	$(MAKE) B=$(B)-asan CFLAGS='-O1 -g -fno-omit-frame-pointer' \
 	    SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all' check

@@ -7,7 +7,8 @@
  *   P      = peak * sustained ratio * clock                         flop/s
  *   t_tile = min over tiles  W SMs 2 Tm Tn (K + k0) / (P e)         s
  *   x      = ceil(M/Tm) ceil(N/Tn) groups / SMs,  W = max(x + q (ceil(x) - x), q + (1-q) x)
- *   t      = max(t_tile, bytes / BW)
+ *   t_core = 2 M N (K + k0) groups / P                               s, on a processor core
+ *   t      = max(t_tile or t_core, bytes / BW)
  *
  * Source: ACCURACY 1.1, 1.2; ACCURACY-2 2.1, 2.5; handbook 4.2 for tiles and waves. */
 #include "models/measured.h"
@@ -134,13 +135,17 @@ static double waves_taken(double x, double q)
     return fmax(x + q * (ceil(x) - x), q + (1.0 - q) * x);
 }
 
-/* Time of the tiles alone. */
+/* Time of the tiles alone. A processor core (one SM) takes tiles of a few elements one after the
+ * other: no waves, and none that hardly fits. */
 static double gemm_compute_s(const struct setting *setting, const struct kernel *kernel)
 {
     const struct ty_profile *profile = &setting->profile;
     const double all = setting->cluster.gpu.sms, sms = all - kernel->sms_taken;
     const double lost_k = profile->gemm_k0 * (low_precision(kernel->precision) ? 2.0 : 1.0);
     double best = INFINITY;
+    if (all <= 1.0)
+        return 2.0 * kernel->m * kernel->n * (kernel->k + lost_k) * kernel->groups /
+               kernel_sustained_flop_per_s(setting, kernel->precision);
     for (int i = 0; i < N_TILES; i++) {
         const struct tile *tile = &tiles[i];
         const double x =

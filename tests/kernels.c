@@ -233,6 +233,23 @@ static void rates(void)
     near(kernel_time_s(&setting, &kernel) / alone_s, 1.1786, 1e-4, "UT-5.6 20 of 132 SMs");
 }
 
+/* A processor core: 2 m n (k + k0) / P, whatever the tiles of a GPU would leave over. */
+static void one_core(void)
+{
+    struct kernel kernel;
+    const uint32_t sms = setting.cluster.gpu.sms;
+    setting.cluster.gpu.sms = 1;
+    kernel_gemm(&kernel, "odd", TY_BF16_PRECISION, 449.0, 1345.0, 449.0);
+    const double rate = kernel_sustained_flop_per_s(&setting, TY_BF16_PRECISION);
+    near(kernel_form_s(&setting, &kernel),
+         fmax(2.0 * 449.0 * 1345.0 * (449.0 + 215.5) / rate, setting.profile.kernel_floor_s), 1e-12,
+         "a GEMM of odd sizes on one core");
+    kernel_gemm(&kernel, "large", TY_BF16_PRECISION, 4490.0, 13450.0, 4490.0);
+    near(kernel_form_s(&setting, &kernel), 2.0 * 4490.0 * 13450.0 * (4490.0 + 215.5) / rate, 1e-12,
+         "and a large one");
+    setting.cluster.gpu.sms = sms;
+}
+
 int main(void)
 {
     attention_work();
@@ -241,5 +258,6 @@ int main(void)
     tiles();
     fitted_form();
     rates();
+    one_core();
     return tap_done();
 }
