@@ -216,7 +216,7 @@ coverage:
 	        {print $$0, file}' | sed 's/^Lines executed://; s/% of /% of\t/; s/ \//\t\//' | sort -n
 
 # ---- fitted constants ------------------------------------------------------------------------
-# From the published runs: about ten minutes of two processors. Build the program again after it.
+# From the published runs: two minutes of a processor. Build the program again after it.
 $(B)/fit_profiles: $(B)/obj/tools/fit_profiles.o $(B)/internal/tools.a $(B)/internal/core.a
 	$(LINK) -o $@ $^ $(TOOLS_LIBS)
 profiles: $(B)/fit_profiles

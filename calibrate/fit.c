@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The fit and its cross-validation. Outer rounds: linearise, solve, move; the longest step halves
- * from round to round, because where two times compete (host and GPU, traffic and compute) the
- * linear model of one side knows nothing of the other. Cross-validation: each fold is solved on
- * the linear model around the full solution, and its rows are predicted by the simulator.
+ * The fit and its cross-validation. Outer rounds: linearise, solve, move. A few rounds take new
+ * slopes, the others keep them and simulate every row once: where two times compete (host and GPU,
+ * traffic and compute) slopes jump, and new ones in every round would go to and fro for ever.
+ * Cross-validation: each fold is solved on the linear model around the full solution, and its rows
+ * are predicted by the simulator.
  */
 #include "calibrate/fit.h"
 
@@ -12,16 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ROUNDS = 10, FREE_ROUNDS = 3 };
+enum { SLOPE_ROUNDS = 3, MAX_ROUNDS = 16 };
 static const double STANDS_STILL = 1e-3; /* largest change of a constant, in the logarithm */
 static const double LONGEST_STEP = 0.7;
 
 /* Moves z to the new point, no further than a step. returns the largest change. */
-static double move(double *z, const double *to, uint32_t n, double longest)
+static double move(double *z, const double *to, uint32_t n)
 {
     double moved = 0.0;
     for (uint32_t j = 0; j < n; j++) {
-        const double step = fmax(-longest, fmin(longest, to[j] - z[j]));
+        const double step = fmax(-LONGEST_STEP, fmin(LONGEST_STEP, to[j] - z[j]));
         z[j] += step;
         moved = fmax(moved, fabs(step));
     }
@@ -33,17 +34,16 @@ ty_status fit_solve(const struct fit_rows *rows, const struct fit_params *params
 {
     const size_t bytes = params->n * sizeof *z;
     double *to = malloc(bytes);
-    double moved = HUGE_VAL, longest = LONGEST_STEP;
+    double moved = HUGE_VAL;
     ty_status status = to ? TY_OK : TY_ERR_NOMEM;
     for (int round = 0; status == TY_OK && moved > STANDS_STILL && round < MAX_ROUNDS; round++) {
         memcpy(linear->z, z, bytes);
         memcpy(to, z, bytes);
-        status = fit_linearise(rows, params, n_threads, false, linear);
+        status = fit_linearise(rows, params, n_threads, round >= SLOPE_ROUNDS, linear);
         if (status == TY_OK)
             status = fit_map(linear, params, rows->weight, to, share);
         if (status == TY_OK)
-            moved = move(z, to, params->n, longest);
-        longest *= round + 1 < FREE_ROUNDS ? 1.0 : 0.5;
+            moved = move(z, to, params->n);
     }
     free(to);
     return status;
@@ -115,20 +115,23 @@ struct validation {
     uint32_t n_threads;
     uint32_t *fold;            /* [n rows] */
     double *weight, *r;        /* [n rows] */
+    bool *left_out;            /* [n rows] */
     struct fit_linear of_fold; /* its z and r */
 };
 
 static ty_status validate_fold(struct validation *v, uint32_t fold)
 {
     const uint32_t n = v->rows->n;
-    for (uint32_t i = 0; i < n; i++)
-        v->weight[i] = v->fold[i] == fold ? 0.0 : v->rows->weight[i];
+    for (uint32_t i = 0; i < n; i++) {
+        v->left_out[i] = v->fold[i] == fold;
+        v->weight[i] = v->left_out[i] ? 0.0 : v->rows->weight[i];
+    }
     memcpy(v->of_fold.z, v->z, v->params->n * sizeof *v->z);
     ty_status status = fit_map(v->linear, v->params, v->weight, v->of_fold.z, NULL);
     if (status == TY_OK)
-        status = fit_linearise(v->rows, v->params, v->n_threads, true, &v->of_fold);
+        status = fit_residuals(v->rows, v->params, v->n_threads, v->left_out, &v->of_fold);
     for (uint32_t i = 0; status == TY_OK && i < n; i++)
-        if (v->fold[i] == fold)
+        if (v->left_out[i])
             v->r[i] = v->of_fold.r[i];
     return status;
 }
@@ -144,10 +147,11 @@ ty_status fit_cross_validate(const struct fit_rows *rows, const struct fit_param
                            .n_threads = n_threads,
                            .fold = calloc(rows->n, sizeof *v.fold),
                            .weight = calloc(rows->n, sizeof *v.weight),
+                           .left_out = calloc(rows->n, sizeof *v.left_out),
                            .r = r};
     uint32_t n_folds = 0;
     ty_status status = fit_linear_create(rows->n, params->n, &v.of_fold);
-    if (!v.fold || !v.weight)
+    if (!v.fold || !v.weight || !v.left_out)
         status = TY_ERR_NOMEM;
     if (status == TY_OK)
         n_folds = fit_deal(rows, folds, v.fold);
@@ -156,6 +160,7 @@ ty_status fit_cross_validate(const struct fit_rows *rows, const struct fit_param
     fit_linear_free(&v.of_fold);
     free(v.fold);
     free(v.weight);
+    free(v.left_out);
     return status;
 }
 

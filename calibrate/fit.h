@@ -6,7 +6,8 @@
  *   r = ln(predicted / measured),  z = ln(value / prior),  min <= value <= max
  *
  * r is linearised around a point (one simulation per row and constant that informs it), the
- * linear problem is solved, and the two are repeated until the constants stand still.
+ * linear problem is solved, and the two are repeated; in the last rounds, when the constants hardly
+ * move, with the slopes of the round before (a chord method), until they stand still.
  */
 #ifndef CALIBRATE_FIT_H
 #define CALIBRATE_FIT_H
@@ -75,6 +76,9 @@ void fit_linear_free(struct fit_linear *linear);
 /* Fills r (and dr unless only_r) at linear->z. */
 ty_status fit_linearise(const struct fit_rows *rows, const struct fit_params *params,
                         uint32_t n_threads, bool only_r, struct fit_linear *linear);
+/* Fills r alone, of the wanted rows ([n_rows]; NULL: all). */
+ty_status fit_residuals(const struct fit_rows *rows, const struct fit_params *params,
+                        uint32_t n_threads, const bool *wanted, struct fit_linear *linear);
 
 struct fit_solution {
     double *z, *share;        /* [n_params]; share: as in fit_map */

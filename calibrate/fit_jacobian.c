@@ -145,7 +145,8 @@ struct differences {
     const struct fit_params *params;
     struct fit_linear *linear;
     bool only_r, known;
-    ty_status *status; /* [n_rows] */
+    const bool *wanted; /* [n_rows]; NULL: all */
+    ty_status *status;  /* [n_rows] */
 };
 
 static double *constant(struct ty_profile *profile, const struct fit_param *param)
@@ -162,6 +163,8 @@ static void differences_of_row(void *context, uint32_t worker, uint64_t row)
     struct ty_profile profile = run->profile;
     struct ty_error ignored;
     double at_s = 0.0, beside_s = 0.0;
+    if (job->wanted && !job->wanted[row])
+        return;
     fit_set(job->params, linear->z, run, &profile);
     ty_status status = fit_predict_s(run, &profile, &at_s, &ignored);
     linear->r[row] = log(at_s / run->row.measured_s);
@@ -182,19 +185,34 @@ static void differences_of_row(void *context, uint32_t worker, uint64_t row)
     job->status[row] = status;
 }
 
+static ty_status run_differences(struct differences *job, uint32_t n_threads)
+{
+    const uint32_t n = job->rows->n;
+    job->status = calloc(n ? n : 1, sizeof *job->status);
+    ty_status status = job->status ? TY_OK : TY_ERR_NOMEM;
+    if (status == TY_OK)
+        parallel_for(n_threads ? n_threads : parallel_processors(), n, 1, differences_of_row, job);
+    for (uint32_t row = 0; status == TY_OK && row < n; row++)
+        status = job->status[row];
+    free(job->status);
+    return status;
+}
+
 ty_status fit_linearise(const struct fit_rows *rows, const struct fit_params *params,
                         uint32_t n_threads, bool only_r, struct fit_linear *linear)
 {
-    struct differences job = {rows,           params,
-                              linear,         only_r,
-                              linear->filled, calloc(rows->n ? rows->n : 1, sizeof(ty_status))};
-    ty_status status = job.status ? TY_OK : TY_ERR_NOMEM;
-    if (status == TY_OK)
-        parallel_for(n_threads ? n_threads : parallel_processors(), rows->n, 1, differences_of_row,
-                     &job);
-    for (uint32_t row = 0; status == TY_OK && row < rows->n; row++)
-        status = job.status[row];
+    struct differences job = {.rows = rows, .params = params, .linear = linear};
+    job.only_r = only_r;
+    job.known = linear->filled;
     linear->filled |= !only_r;
-    free(job.status);
-    return status;
+    return run_differences(&job, n_threads);
+}
+
+ty_status fit_residuals(const struct fit_rows *rows, const struct fit_params *params,
+                        uint32_t n_threads, const bool *wanted, struct fit_linear *linear)
+{
+    struct differences job = {.rows = rows, .params = params, .linear = linear};
+    job.only_r = true;
+    job.wanted = wanted;
+    return run_differences(&job, n_threads);
 }

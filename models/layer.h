@@ -46,9 +46,13 @@ struct item_list {
  * layer does not know its place). PHASE_BACKWARD is PHASE_DGRAD and PHASE_WGRAD interleaved. The
  * head includes the MTP modules. kind: index into model.kinds (ignored for the ends). plan:
  * resolved and legal. With low precision the list depends on plan.n_micro (weights are cast once
- * per step). */
+ * per step), otherwise on layer_adds_gradients. */
 void layer_items(const struct setting *setting, const struct ty_plan *plan, enum layer_what what,
                  uint32_t kind, enum layer_phase phase, struct item_list *out);
+
+/* Whether weight gradients are added to those of the micro-batches before in kernels of their own:
+ * a habit of the stack, unless each micro-batch's gradients are scattered to shards at once. */
+bool layer_adds_gradients(const struct setting *setting, const struct ty_plan *plan);
 
 /* Sum of flop_model (model = true) or flop_hw over the kernels of a list. */
 double items_flop(const struct item_list *items, bool model);

@@ -8,6 +8,7 @@
  * GEMM, runs beside it and is joined after it, so a GEMM too short to hide it shows. Source of the
  * share: ACCURACY 1.5 (tpov). */
 #include "models/layer_parts.h"
+#include "models/memory_layer.h"
 
 #include <assert.h>
 #include <math.h>
@@ -138,6 +139,11 @@ void build_join(struct build *build, uint32_t handle)
         build->list->item[handle - 1].join = build->list->n;
 }
 
+static double grad_bytes(const struct build *build)
+{
+    return build->plan->grad_dtype == TY_FP32_PRECISION ? 4.0 : 2.0;
+}
+
 static void gemm(struct build *build, const struct linear *linear, struct kernel *kernel)
 {
     if (linear->groups > 0.0) {
@@ -148,7 +154,7 @@ static void gemm(struct build *build, const struct linear *linear, struct kernel
     if (linear->uncounted)
         kernel->flop_model = 0.0;
     if (kernel->accumulate)
-        kernel_accumulate(kernel, build->plan->grad_dtype == TY_FP32_PRECISION ? 4.0 : 2.0);
+        kernel_accumulate(kernel, grad_bytes(build));
     build_kernel(build, kernel);
 }
 
@@ -183,6 +189,21 @@ void build_linear_dgrad(struct build *build, const struct linear *linear)
     adapters(build, linear, LORA_BACKWARD);
 }
 
+bool layer_adds_gradients(const struct setting *setting, const struct ty_plan *plan)
+{
+    return stack_habits(setting->profile.stack)->adds_gradients && plan->n_micro > 1 &&
+           plan->reshard_after_forward != TY_ON;
+}
+
+/* The sum is read and written, the new gradient read. */
+static void add_gradients(struct build *build, const struct kernel *wgrad)
+{
+    struct kernel kernel;
+    const double elements = wgrad->m * wgrad->n * fmax(wgrad->groups, 1.0);
+    kernel_bytes(&kernel, "add_gradients", elements * (2.0 * grad_bytes(build) + build->w_bytes));
+    build_kernel(build, &kernel);
+}
+
 void build_linear_wgrad(struct build *build, const struct linear *linear)
 {
     struct kernel kernel;
@@ -191,6 +212,8 @@ void build_linear_wgrad(struct build *build, const struct linear *linear)
     kernel_gemm(&kernel, linear->name, linear->precision, linear->k, linear->n, linear->m);
     kernel.backward = kernel.accumulate = true;
     gemm(build, linear, &kernel);
+    if (layer_adds_gradients(build->setting, build->plan))
+        add_gradients(build, &kernel);
 }
 
 void build_linear_backward(struct build *build, const struct linear *linear)

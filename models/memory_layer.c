@@ -46,12 +46,12 @@ static const struct stack_habits known[] = {
     {"megatron-core", .dummy_wgrads = true},
     {"mlperf", .dummy_wgrads = true, .fp8_lora = true},
     {"rocm", .dummy_wgrads = true, .fp8_lora = true},
-    {"megatron-lm-2021", .dummy_wgrads = false},
-    {"megatron-deepspeed", .two_gradients = true, .outputs_stay = true},
+    {"megatron-lm-2021", .adds_gradients = true},
+    {"megatron-deepspeed", .two_gradients = true, .outputs_stay = true, .adds_gradients = true},
     {"torchtitan", .master_is_weight = true, .sdpa = true, .op_recompute = true,
-     .frees_gradients = true, .loss_stays = true},
-    {"fsdp", .master_is_weight = true, .frees_gradients = true},
-    {"ddp", .sdpa = true, .frees_gradients = true, .loss_stays = true},
+     .frees_gradients = true, .loss_stays = true, .adds_gradients = true},
+    {"fsdp", .master_is_weight = true, .frees_gradients = true, .adds_gradients = true},
+    {"ddp", .sdpa = true, .frees_gradients = true, .loss_stays = true, .adds_gradients = true},
     {"jax", .master_is_weight = true},
 };
 

@@ -12,7 +12,8 @@ struct amount {
     double fixed, routed;
 };
 
-/* What a software stack does with memory; its amounts are constants of the profile. */
+/* What a software stack does in a layer and with memory; its amounts are constants of the profile.
+ */
 struct stack_habits {
     const char *stack;
     bool master_is_weight; /* sharded parameters are kept once, in fp32 */
@@ -25,6 +26,8 @@ struct stack_habits {
     bool outputs_stay; /* a stage keeps what it sent until backward: DeepSpeed */
     bool frees_gradients; /* no gradients before a step's first backward: PyTorch's zero_grad */
     bool loss_stays;      /* a layer rerun by full recompute meets the logits */
+    bool adds_gradients;  /* a micro-batch's weight gradients are added to those before it in a
+                             kernel of its own, PyTorch's AccumulateGrad; else by the GEMM */
     bool fp8_lora;        /* LoRA of attention only, frozen weights and saved tensors in FP8 */
 };
 

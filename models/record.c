@@ -69,6 +69,7 @@ static void make_key(const struct request *request, struct key *key)
         plan->mbs,
         plan->seq,
         low_precision ? plan->n_micro : 0, /* weights are cast once */
+        layer_adds_gradients(request->setting, plan),
         (uint32_t)plan->precision,
         (uint32_t)plan->recompute,
         plan->recompute_modules,

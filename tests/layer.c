@@ -194,6 +194,41 @@ static void operators(void)
     near(wire(&list, TY_PART_TP), plain_wire, 1e-15, "and sends nothing again");
 }
 
+static double bytes_named(const struct item_list *items, const char *name)
+{
+    double sum = 0.0;
+    for (uint32_t i = 0; i < items->n; i++)
+        if (!items->item[i].is_collective && strcmp(items->item[i].kernel.name, name) == 0)
+            sum += items->item[i].kernel.bytes;
+    return sum;
+}
+
+/* PyTorch adds the gradients of the 218103808 weights of a layer to those of the micro-batches
+ * before: reads 2 + 4 bytes, writes 4. Transformer Engine's GEMM adds them itself. */
+static void added_gradients(void)
+{
+    struct ty_model model;
+    fixture_llama3_8b(&model);
+    start_h100(&model);
+    struct ty_plan plan = plan_of(1, 1, 1, 1, 8192);
+    plan.grad_dtype = TY_FP32_PRECISION;
+    plan.reshard_after_forward = TY_OFF;
+    plan.n_micro = 2;
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
+    near(bytes_named(&list, "add_gradients"), 0.0, 0.0, "fused: no kernel that adds gradients");
+    snprintf(setting.profile.stack, sizeof setting.profile.stack, "torchtitan");
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
+    near(bytes_named(&list, "add_gradients"), 218103808.0 * 10.0, 1e-12,
+         "10 bytes per weight and micro-batch where PyTorch adds them");
+    plan.n_micro = 1;
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
+    near(bytes_named(&list, "add_gradients"), 0.0, 0.0, "one micro-batch: nothing to add to");
+    plan.n_micro = 2;
+    plan.reshard_after_forward = TY_ON;
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
+    near(bytes_named(&list, "add_gradients"), 0.0, 0.0, "shards: scattered at once");
+}
+
 static void sent(void)
 {
     struct ty_model model;
@@ -525,6 +560,8 @@ static void random_plans(void)
             model.n_mtp = (uint32_t)random_below(&stream, 9);
         }
         start_h100(&model);
+        snprintf(setting.profile.stack, sizeof setting.profile.stack, "%s",
+                 random_below(&stream, 2) ? "torchtitan" : "megatron-core");
         struct ty_plan plan;
         ty_init(TY_KIND_PLAN, &plan);
         plan.tp = 1u << random_below(&stream, 4);
@@ -543,6 +580,7 @@ static void random_plans(void)
         plan.cp_scheme = 1 + (int)random_below(&stream, 3);
         plan.moe_imbalance = 1.0 + random_unit(&stream);
         plan = resolved(&plan);
+        plan.n_micro = 2;
         for (int what = WHAT_LAYER; what <= WHAT_HEAD; what++)
             for (int phase = 0; phase < N_PHASES; phase++) {
                 layer_items(&setting, &plan, (enum layer_what)what,
@@ -578,6 +616,7 @@ int main(void)
     relative_weight();
     sent();
     operators();
+    added_gradients();
     expert_traffic();
     times();
     expert_times();

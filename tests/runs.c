@@ -114,7 +114,7 @@ static void shipped_rules(void)
             "Llama3-70B,80,8192,64,8,1,,,,8192,128,1,,4,4,,1,,,fp8"),
        "a row of a known source");
     same_text(run.row.stack, "megatron-core", "stack");
-    same_text(run.row.release, "25", "release");
+    same_text(run.row.release, "25.11", "release");
     same_text(run.row.site, "mbridge", "site");
     same_text(run.row.family, "mcore/dense", "family");
     ok(run.plan.vpp == 20, "NVIDIA recipes: one layer a chunk, 80/4");

@@ -13,7 +13,11 @@ static ty_status fit_and_write(const struct fit_rows *rows, const char *folder, 
     struct fit_params params = {0};
     struct fit_solution solution = {0};
     double *r = calloc(2u * (size_t)rows->n, sizeof *r);
-    struct fit_report report = {rows, &params, &solution, r, r + rows->n};
+    struct fit_report report = {.rows = rows,
+                                .params = &params,
+                                .solution = &solution,
+                                .grouped_r = r,
+                                .sources_r = r + rows->n};
     ty_status status = r ? fit_params_of(rows, &params) : TY_ERR_NOMEM;
     if (status == TY_OK)
         status = fit_run(rows, &params, n_threads, &solution);
