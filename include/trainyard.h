@@ -382,6 +382,16 @@ enum ty_tp_overlap { /* bits of plan.tp_overlap; source: TransformerEngine's use
                      TY_TP_BULK = 4       /* gather and reduce beside dgrad and wgrad */
 };
 
+enum ty_compression { /* bf16, fp8, int8: cast, then reduced */
+                      TY_COMPRESSION_AUTO,
+                      TY_COMPRESSION_NONE,
+                      TY_COMPRESSION_BF16,
+                      TY_COMPRESSION_FP8,
+                      TY_COMPRESSION_INT8,
+                      TY_COMPRESSION_TOPK,
+                      TY_COMPRESSION_POWERSGD
+};
+
 /* How a model is laid on a cluster. G = tp*cp*dp*pp = etp*ep*edp*pp. */
 struct ty_plan {
     uint32_t n_gpus;
@@ -418,7 +428,10 @@ struct ty_plan {
                                    itself only */
     int offload;                /* enum ty_offload; default none */
     uint32_t offload_layers;    /* activations of the first n layers of a stage; 0 = all */
-    uint32_t dp, edp, n_micro;  /* derived by ty_plan_resolve; ignored as input */
+    int grad_compression;      /* enum ty_compression of the data-parallel exchange; default none */
+    double grad_kept;          /* topk: share of the gradients that is sent; default 0.01 */
+    uint32_t grad_rank;        /* powersgd: rank; default 4 */
+    uint32_t dp, edp, n_micro; /* derived by ty_plan_resolve; ignored as input */
 };
 
 /* ---- profile ------------------------------------------------------------------------------

@@ -232,7 +232,7 @@ void collective_as_flow(const struct setting *setting, const struct collective *
     if (idle(collective))
         return;
     isolated_s(setting, collective, &time_s, &before_s);
-    out->latency_s = share(collective) * before_s;
+    out->latency_s = share(collective) * before_s + collective->codec_s;
     out->work_bytes = share(collective) * collective->payload_bytes;
     out->cap_bytes_per_s = collective->payload_bytes / (time_s - before_s);
     link_bytes(collective, &scaleup, &nic);

@@ -23,6 +23,7 @@ struct collective {
     struct group_shape shape;
     double remote_copies; /* A2A: copies that really cross domains / naive (dedup); 0 = 1 */
     double local_copies;  /* A2A: copies inside the domain / naive; 0 = 1 */
+    double codec_s;       /* to compress the payload and back, before its bytes move */
     double ring_steps;    /* SEND: the payload goes in so many equal steps of a ring; 0 = one
                              message on its own */
     double share;         /* part of the collective (of its time and its bytes) that is meant, when

@@ -54,6 +54,8 @@ static const char *const optimizer_names[] = {"auto", "adam",       "adam_bf16",
                                               "sgd",  "adam_16bit", NULL};
 static const char *const offload_names[] = {"auto", "none",   "activations", "optimizer",
                                             "both", "states", NULL};
+static const char *const compression_names[] = {"auto", "none", "bf16",     "fp8",
+                                                "int8", "topk", "powersgd", NULL};
 static const char *const work_names[] = {"gemm", "attention", "memory", "collectives", NULL};
 static const char *const overlap_names[] = {"tp", "grad",  "param",  "pp", "cp",
                                             "ep", "batch", "shared", NULL};
@@ -279,6 +281,12 @@ static const struct ty_field plan_fields[] = {
          "default none"),
     U32(ty_plan, offload_layers, "offload_layers", COUNT, 1, TY_MAX_LAYERS,
         "activations of the first layers of a stage are offloaded; default all"),
+    ENUM(ty_plan, grad_compression, "grad_compression", compression_names,
+         "of gradients on the data-parallel links: cast before the reduction, the largest, or low "
+         "rank; default none"),
+    DOUBLE(ty_plan, grad_kept, "grad_kept", RATIO, 1e-6, 1,
+           "topk: share of the gradients that is sent; default 0.01"),
+    U32(ty_plan, grad_rank, "grad_rank", COUNT, 1, 4096, "powersgd: rank; default 4"),
 };
 
 /* ---- profile ---------------------------------------------------------------------------- */

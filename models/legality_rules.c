@@ -510,6 +510,20 @@ static void zero2_tell(const struct scope *s, struct ty_violation *out)
     LEGAL("sharding none, zero1, zero3 or hsdp; or pp 1");
 }
 
+/* Sparse and low-rank gradients are exchanged whole: there is no reduce-scatter of them. */
+static bool compression_broken(struct scope *s)
+{
+    return s->plan->grad_compression >= TY_COMPRESSION_TOPK &&
+           s->plan->sharding != TY_SHARDING_NONE;
+}
+
+static void compression_tell(const struct scope *s, struct ty_violation *out)
+{
+    SAY("%s gradients with sharded states: they are exchanged whole",
+        s->plan->grad_compression == TY_COMPRESSION_TOPK ? "topk" : "powersgd");
+    LEGAL("sharding none; or grad_compression bf16, fp8, int8");
+}
+
 /* Groups must tile the ranks that hold the same dense parameters, and those of the experts. */
 static bool shard_group_broken(struct scope *s)
 {
@@ -559,6 +573,7 @@ const struct rule legality_rules[] = {
     {"zero2_pp", TY_REJECT_OTHER_RULE, zero2_broken, zero2_tell, {{0}}},
     {"shard_group", TY_REJECT_OTHER_RULE, shard_group_broken, shard_group_tell, {{0}}},
     {"offload_states", TY_REJECT_OTHER_RULE, offload_broken, offload_tell, {{0}}},
+    {"grad_compression", TY_REJECT_OTHER_RULE, compression_broken, compression_tell, {{0}}},
     {"moe_imbalance", TY_REJECT_OTHER_RULE, imbalance_broken, imbalance_tell, {{0}}},
 };
 _Static_assert(sizeof legality_rules / sizeof legality_rules[0] == LEGALITY_N_RULES, "count");

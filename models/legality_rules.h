@@ -32,7 +32,7 @@ struct rule {
 
 /* The first LEGALITY_N_GUARDS rules make the arithmetic of the others safe. */
 #define LEGALITY_N_GUARDS 2
-#define LEGALITY_N_RULES  27
+#define LEGALITY_N_RULES  28
 extern const struct rule legality_rules[LEGALITY_N_RULES];
 
 #endif

@@ -11,6 +11,7 @@
  * per weight shape that stays allocated beside fp32 accumulation (with it the eight dense B200
  * rows of UT-3.4 come within 0.7 %).
  */
+#include "models/compression_plan.h"
 #include "models/memory.h"
 #include "models/memory_layer.h"
 #include "models/offload.h"
@@ -372,7 +373,10 @@ static void stage_memory(const struct terms *t, uint32_t stage, double imbalance
         out->bytes[TY_MEM_GRADS] -= fmin(out->bytes[TY_MEM_GRADS], out->bytes[TY_MEM_ACTIVATIONS]);
     out->bytes[TY_MEM_LOGITS] = logits_bytes;
     out->bytes[TY_MEM_TRANSIENT] = fmax(head_bytes, sum.working_bytes - logits_bytes);
-    out->bytes[TY_MEM_BUFFERS] = buffers(t, &sum);
+    out->bytes[TY_MEM_BUFFERS] =
+        buffers(t, &sum) + (t->setting->model.lora_rank > 0
+                                ? 0.0
+                                : compression_held_bytes(t->plan, sum.dense + sum.expert));
     double used_bytes = 0.0;
     for (int i = 0; i < TY_MEM_RUNTIME; i++)
         used_bytes += out->bytes[i];

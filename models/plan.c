@@ -217,6 +217,31 @@ static void resolve_tokens(const struct resolver *r)
                   "longer than the sequences the model card states", "%u", r->plan->seq);
 }
 
+static void resolve_compression(const struct resolver *r)
+{
+    struct ty_plan *plan = r->plan;
+    if (plan->grad_compression == TY_COMPRESSION_AUTO)
+        plan->grad_compression = TY_COMPRESSION_NONE; /* it changes what is trained */
+    if ((uint64_t)plan->dp * plan->cp == 1)
+        drop_enum(r, &plan->grad_compression, TY_COMPRESSION_NONE, "grad_compression",
+                  "no gradients are exchanged");
+    if (plan->grad_compression == TY_COMPRESSION_BF16 && plan->grad_dtype == TY_BF16_PRECISION)
+        drop_enum(r, &plan->grad_compression, TY_COMPRESSION_NONE, "grad_compression",
+                  "gradients are bf16 already");
+    if (plan->grad_compression != TY_COMPRESSION_TOPK) {
+        if (!isnan(plan->grad_kept) && plan->grad_kept != 1.0)
+            note_unused(r, "grad_kept", "given", "is of topk only");
+        plan->grad_kept = 1.0;
+    } else if (isnan(plan->grad_kept)) {
+        plan->grad_kept = 0.01;
+        note_default(r, "grad_kept", "0.01", "usual for topk", 0.001);
+    }
+    if (plan->grad_compression != TY_COMPRESSION_POWERSGD)
+        drop_size(r, &plan->grad_rank, 0, "grad_rank", "is of powersgd only");
+    else
+        default_size(r, &plan->grad_rank, 4, "grad_rank", "usual for powersgd");
+}
+
 static void resolve_precision(const struct resolver *r)
 {
     struct ty_plan *plan = r->plan;
@@ -238,6 +263,7 @@ static void resolve_precision(const struct resolver *r)
     if (!offload_activations(plan))
         drop_size(r, &plan->offload_layers, 0, "offload_layers",
                   "counts layers whose activations are offloaded");
+    resolve_compression(r);
     plan->packed = plan->packed == TY_ON ? TY_ON : TY_OFF; /* pretraining fills its sequences */
     default_enum(r, &plan->cuda_graph, TY_OFF, "cuda_graph", "kernels are launched one by one",
                  TY_ON);

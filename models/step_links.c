@@ -143,6 +143,7 @@ ty_status step_flow(struct step *step, uint32_t from, uint32_t to,
     struct collective part = *collective;
     struct collective_flow flow;
     part.payload_bytes /= n_parts;
+    part.codec_s /= n_parts;
     part.share = message ? profile->pp_time_ratio : profile->dp_time_ratio;
     note_origin(step, &part, n_parts);
     collective_as_flow(step->setting, &part, &flow);

@@ -13,6 +13,7 @@
  *
  * Experts go to their own, smaller groups. LoRA trains the adapters only.
  */
+#include "models/compression_plan.h"
 #include "models/memory.h"
 #include "models/offload.h"
 #include "models/step_internal.h"
@@ -172,12 +173,19 @@ static ty_status reduce_flows(struct step *step, uint32_t stage, const struct he
 {
     const struct traffic *traffic = &step->traffic;
     const double params = held->trained[share], parts = n_buckets(traffic, params);
-    const struct collective reduce = {.op = traffic->reduce_op,
-                                      .payload_bytes = params * traffic->grad_bytes,
+    const double shard = traffic->shard[share].size, copies = traffic->replica[share].size;
+    struct compression_exchange first, second;
+    compression_exchange(step->setting, step->plan, params, traffic->grad_bytes, shard, &first);
+    compression_exchange(step->setting, step->plan, params / shard, traffic->grad_bytes, copies,
+                         &second);
+    const struct collective reduce = {.op = first.gathers ? COLLECTIVE_ALL_GATHER
+                                                          : traffic->reduce_op,
+                                      .payload_bytes = first.payload_bytes,
+                                      .codec_s = first.codec_s,
                                       .shape = traffic->shard[share]};
     const struct collective replicas = {.op = COLLECTIVE_ALL_REDUCE,
-                                        .payload_bytes =
-                                            reduce.payload_bytes / traffic->shard[share].size,
+                                        .payload_bytes = second.payload_bytes,
+                                        .codec_s = second.codec_s,
                                         .shape = traffic->replica[share]};
     const ty_status status = step_flow(step, stage, stage, &reduce, parts, &out->reduce[share]);
     return status == TY_OK ? step_flow(step, stage, stage, &replicas, parts, &out->replicas[share])
