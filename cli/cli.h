@@ -53,7 +53,7 @@ struct cli_args {
         bool resume;
     } measure;
     struct { /* of the command comm */
-        const char *op, *sizes, *compare, *table;
+        const char *op, *sizes, *compare, *table, *algorithm;
         uint32_t ranks;
     } comm;
     uint64_t seed;

@@ -190,7 +190,7 @@ int cmd_comm(struct cli_args *args)
     cli_warn_unused(args, 1u << TY_KIND_CLUSTER |
                               (args->profile && !args->comm.table ? 1u << TY_KIND_PROFILE : 0));
     if (ask(args, &cluster, &tables.all, &comm, &error) == TY_OK) {
-        status = answer(args, &comm);
+        status = args->comm.algorithm ? cli_comm_algorithms(args, &comm) : answer(args, &comm);
         ty_comm_free(&comm);
     } else {
         if (error.code == TY_ERR_IO) /* the only file here is the log */

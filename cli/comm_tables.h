@@ -18,4 +18,7 @@ ty_status comm_tables_load(const struct cli_args *args, const struct ty_cluster 
                            struct comm_tables *out, struct ty_error *error);
 void comm_tables_free(struct comm_tables *tables);
 
+/* --algorithm: what was asked, by algorithms on the fabric. returns the exit status. */
+int cli_comm_algorithms(const struct cli_args *args, const struct ty_comm *comm);
+
 #endif

@@ -101,7 +101,9 @@ const struct cli_command cli_commands[] = {
      "--compare LOG puts what nccl-tests, rccl-tests or another tool that calibrate import reads "
      "has measured beside it: normal, low or high, and the likely cause when low (docs/comm.md). "
      "Operation and GPUs are then those of the log unless given. A low number is an answer: the "
-     "exit status is 0; a log without any is bad input."},
+     "exit status is 0; a log without any is bad input.\n"
+     "--algorithm runs it by its algorithm instead, as one weighted flow and send by send "
+     "(docs/full-rung.md)."},
     {"detect", "[FILE...]", "a cluster file from what is there", CLI_DETECT, CLI_MAX_WORDS,
      cmd_detect,
      "Without files: this machine, from /sys, /proc and nvidia-smi. With files: dumps of NCCL, "
@@ -188,6 +190,9 @@ const struct cli_option cli_options[] = {
     {"op", 0, CLI_TEXT, TO(comm.op), "OP", CLI_COMM,
      "all_reduce, all_gather, reduce_scatter, alltoall or sendrecv"},
     {"gpus", 0, CLI_U32, TO(comm.ranks), "N", CLI_COMM, "ranks of the group, one a GPU"},
+    {"algorithm", 0, CLI_TEXT, TO(comm.algorithm), "NAME|all", CLI_COMM,
+     "simulated by its algorithm on the idle fabric: auto, ring, tree, nvls, nvls_tree, two_level, "
+     "pat, sharp, direct, pxn, node_limited"},
     {"sizes", 0, CLI_TEXT, TO(comm.sizes), "SIZE..SIZE", CLI_COMM,
      "doublings, or a list: 1MiB,64MiB; as nccl-tests counts them; default: 1MiB..8GiB"},
     {"compare", 0, CLI_TEXT, TO(comm.compare), "LOG", CLI_COMM, "measured times to judge"},

@@ -155,7 +155,7 @@ TY_API double ty_ecmp_slowdown(uint32_t flows, uint32_t paths, uint32_t queue_pa
 /* ---- one collective on the fabric ---------------------------------------------------------- */
 
 enum ty_algorithm {
-    TY_ALGORITHM_AUTO, /* NCCL's tuning model chooses */
+    TY_ALGORITHM_AUTO, /* NCCL's tuning model chooses; SHARP where the cluster has it */
     TY_ALGORITHM_RING,
     TY_ALGORITHM_TREE,         /* double binary tree of domains, chains inside */
     TY_ALGORITHM_NVLS,         /* the switch of the domain reduces and multicasts */

@@ -38,6 +38,10 @@ TY_API TY_MUST_CHECK ty_status ty_gpu_load(const char *name_or_path, struct ty_g
 /* Scenario of the full rung (docs/full-rung.md); free with ty_scenario_free (accepts NULL). */
 TY_API TY_MUST_CHECK ty_status ty_scenario_load(const char *path, const struct ty_scenario **out,
                                                 struct ty_error *error);
+/* The same from a text; `origin` names it in errors. */
+TY_API TY_MUST_CHECK ty_status ty_scenario_parse(const char *text, size_t bytes, const char *origin,
+                                                 const struct ty_scenario **out,
+                                                 struct ty_error *error);
 TY_API void ty_scenario_free(const struct ty_scenario *scenario);
 TY_API TY_MUST_CHECK ty_status ty_plan_load(const char *path, struct ty_plan *out,
                                             struct ty_error *error);

@@ -84,6 +84,8 @@ static enum ty_algorithm choose(const struct simulation *s, const struct ty_coll
         return TY_ALGORITHM_DIRECT;
     if (run->op == TY_ALL_TO_ALL)
         return group->k > 1 && group->g > 1 ? TY_ALGORITHM_PXN : TY_ALGORITHM_DIRECT;
+    if (run->op == TY_ALL_REDUCE && s->cluster.sharp == TY_ON && group->k > 1)
+        return TY_ALGORITHM_SHARP;
     struct comm_group asked;
     struct nccl_graph graph;
     struct nccl_choice choice;

@@ -146,7 +146,7 @@ static const struct ty_field cluster_fields[] = {
     U32(ty_cluster, queue_pairs, "network.queue_pairs", COUNT, 1, 32,
         "full rung: paths one flow is hashed to by ecmp; default 1"),
     ENUM(ty_cluster, sharp, "network.sharp", switch_names,
-         "full rung: the network's switches reduce (SHARP); default off"),
+         "the network's switches reduce (SHARP), for comm --algorithm; default off"),
     U32(ty_cluster, gpus_per_pcie_switch, "pcie.gpus_per_switch", COUNT, 1, 4096,
         "full rung: GPUs and their NICs under one PCIe switch; default: no such tree"),
     DOUBLE(ty_cluster, power_limit_w, "power_limit", W, 1, 1e5,

@@ -255,7 +255,8 @@ static void test_profile(void)
     ok(setting_init(&model, &h100, &profile, &setting, NULL, &error) == TY_OK &&
            comm_group_init(&h100, 16, 0, &group, &error) == TY_OK,
        "a profile with a table");
-    struct collective reduce = {COLLECTIVE_ALL_REDUCE, 4096.0, group.shape, 0.0, 0.0, 0.0, 0.0};
+    struct collective reduce = {
+        .op = COLLECTIVE_ALL_REDUCE, .payload_bytes = 4096.0, .shape = group.shape};
     near(collective_time_s(&setting, &reduce), two_lines(4096.0), 1e-12,
          "its time goes before the form and the site");
     collective_as_flow(&setting, &reduce, &flow);

@@ -232,24 +232,42 @@ void ty_scenario_free(const struct ty_scenario *scenario)
     free(owned);
 }
 
-ty_status ty_scenario_load(const char *path, const struct ty_scenario **out, struct ty_error *error)
+static ty_status read_document(const struct json_document *document, const struct ty_scenario **out,
+                               struct ty_error *error)
 {
-    struct json_document document = {0};
     struct owned *owned = calloc(1, sizeof *owned);
     if (!owned)
-        return error_set(error, TY_ERR_NOMEM, path, "out of memory");
+        return error_set(error, TY_ERR_NOMEM, document->top.origin, "out of memory");
     struct reader reader = {owned, error};
     struct json_at member = {0};
     arena_init(&owned->arena, NULL);
-    ty_status status = json_load_file(path, &document, error);
-    if (status == TY_OK)
-        status = json_want(&document.top, JSON_OBJECT, error);
-    while (status == TY_OK && json_next(&document.top, &member))
+    ty_status status = json_want(&document->top, JSON_OBJECT, error);
+    while (status == TY_OK && json_next(&document->top, &member))
         status = read_member(&reader, &member);
-    json_free(&document);
     if (status != TY_OK)
         ty_scenario_free(&owned->scenario);
     else
         *out = &owned->scenario;
+    return status;
+}
+
+ty_status ty_scenario_load(const char *path, const struct ty_scenario **out, struct ty_error *error)
+{
+    struct json_document document = {0};
+    ty_status status = json_load_file(path, &document, error);
+    if (status == TY_OK)
+        status = read_document(&document, out, error);
+    json_free(&document);
+    return status;
+}
+
+ty_status ty_scenario_parse(const char *text, size_t bytes, const char *origin,
+                            const struct ty_scenario **out, struct ty_error *error)
+{
+    struct json_document document = {0};
+    ty_status status = json_parse(text, bytes, origin, &document, error);
+    if (status == TY_OK)
+        status = read_document(&document, out, error);
+    json_free(&document);
     return status;
 }
