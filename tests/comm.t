@@ -79,8 +79,8 @@ is_deeply([@$answer{qw(op ranks n_low n_high cause)}], ['all_reduce', 16, 0, 0, 
 my $ran = json(qw(comm --cluster dgx-h100 --op all_reduce --gpus 8 --sizes 1GiB --algorithm ring))->[0];
 ok(abs($ran->{one_flow_s} / (2 * 7 / 8 * 2**30 / 450e9 + 14 * 3.4e-6) - 1) < 1e-9, 'a ring by its sends');
 ok(abs($ran->{send_by_send_s} / $ran->{one_flow_s} - 1) < 1e-9, '... both ways');
-my ($status, $out) = run(qw(comm --cluster dgx-h100 --op all_reduce --gpus 64 --sizes 1MiB --algorithm all));
-like($out, qr/ring .*tree .*nvls_tree .*two_level .*sharp/s, 'all algorithms that can');
+(my $ran_status, my $ran_text) = run(qw(comm --cluster dgx-h100 --op all_reduce --gpus 64 --sizes 1MiB --algorithm all));
+like($ran_text, qr/ring .*tree .*nvls_tree .*two_level .*sharp/s, 'all algorithms that can');
 
 sub refused {
     my ($what, $pattern, @args) = @_;
