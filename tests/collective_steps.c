@@ -228,6 +228,43 @@ static void test_fault(void)
     both(run, even_s + 3.0 * inter_s, 1e-9, "a NIC of a quarter its rate: four times");
 }
 
+/* Handbook 11.6: every rate times k and every latency over k is the time over k; a faster link
+ * alone never makes it longer. */
+static void test_properties(void)
+{
+    static const enum ty_algorithm algorithms[] = {TY_ALGORITHM_RING, TY_ALGORITHM_TREE,
+                                                   TY_ALGORITHM_NVLS_TREE, TY_ALGORITHM_TWO_LEVEL,
+                                                   TY_ALGORITHM_SHARP};
+    const double k = 3.0;
+    struct ty_cluster slow, fast, nic;
+    bool scaled = true, monotone = true;
+    fixture_dgx_h100(&slow);
+    slow.nodes_per_leaf = 2;
+    slow.oversubscription = 2.0;
+    fast = nic = slow;
+    fast.scaleup_bytes_per_s = k * 450e9;
+    fast.nic_bytes_per_s = k * 50e9;
+    nic.nic_bytes_per_s = k * 50e9;
+    for (int i = 0; i < 5; i++)
+        for (int detailed = 0; detailed < 2; detailed++) {
+            struct ty_collective_run run =
+                on(&slow, TY_ALL_REDUCE, algorithms[i], 32, 64.0 * 1048576.0);
+            run.detailed = detailed;
+            run.n_chunks = 4;
+            run.hop_s[0] = 3e-6;
+            run.hop_s[1] = 15e-6;
+            const double time_s = ran(&run).time_s;
+            run.cluster = &nic;
+            monotone = monotone && ran(&run).time_s <= time_s * (1.0 + 1e-9);
+            run.cluster = &fast;
+            run.hop_s[0] /= k;
+            run.hop_s[1] /= k;
+            scaled = scaled && fabs(ran(&run).time_s * k / time_s - 1.0) < 1e-9;
+        }
+    ok(scaled, "three times every rate, a third of every latency: a third of the time");
+    ok(monotone, "faster NICs alone never make it longer");
+}
+
 int main(void)
 {
     test_rings();
@@ -237,5 +274,6 @@ int main(void)
     test_spine();
     test_choice();
     test_fault();
+    test_properties();
     return tap_done();
 }

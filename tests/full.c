@@ -313,6 +313,33 @@ static void test_mixed(void)
     near(time_of(&twin), time_of(&even), 1e-9, "other nodes with the same GPU change nothing");
 }
 
+/* Handbook 11.6: a faster link or GPU never makes the step longer, here where the even step does
+ * not contend: one slow rank, one failed NIC. */
+static void test_monotone(void)
+{
+    const struct ty_speed slow = {.first_rank = 9, .n_ranks = 1, .ratio = 0.7};
+    const struct ty_fault nic = {TY_FAULT_NIC, 1, 3, 0.0};
+    const struct ty_scenario scenario = {
+        .n_speeds = 1, .speeds = &slow, .n_faults = 1, .faults = &nic};
+    double before_s = INFINITY;
+    bool monotone = true;
+    for (double k = 1.0; k <= 8.0; k *= 2.0) {
+        case_open(&at);
+        at.asked.n_gpus = 64;
+        at.asked.tp = 4;
+        at.asked.pp = 2;
+        at.asked.gbs = 64;
+        at.cluster.nic_bytes_per_s = k * 12.5e9;
+        at.cluster.scaleup_bytes_per_s = k * 112.5e9;
+        if (!case_ready(&at))
+            return;
+        const double time_s = time_of(&scenario);
+        monotone = monotone && time_s <= before_s * (1.0 + 1e-9);
+        before_s = time_s;
+    }
+    ok(monotone, "links twice, four, eight times as fast: never a longer step");
+}
+
 /* ---- limits, threads, memory --------------------------------------------------------------- */
 
 static void test_limits(void)
@@ -433,6 +460,7 @@ int main(void)
     test_places();
     test_jobs();
     test_mixed();
+    test_monotone();
     test_limits();
     test_threads();
     test_out_of_memory();
