@@ -52,6 +52,10 @@ struct cli_args {
         uint32_t ranks;
         bool resume;
     } measure;
+    struct { /* of the command split */
+        const char *jobs, *objective, *cache, *storage;
+        uint32_t gpus, unit, cores;
+    } split;
     struct { /* of the command comm */
         const char *op, *sizes, *compare, *table, *algorithm;
         uint32_t ranks;
@@ -84,7 +88,8 @@ enum cli_command_bit {
     CLI_EXPLAIN = 8192,
     CLI_SIZE = 16384,
     CLI_DB = 32768,
-    CLI_ANY = 65535,
+    CLI_SPLIT = 65536,
+    CLI_ANY = 131071,
     CLI_TAKES_PLAN =
         CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_SHOW | CLI_WHATIF | CLI_SIZE | CLI_CALIBRATE
 };
@@ -206,6 +211,10 @@ const char *cli_field_text(const struct ty_field *field, const void *value, char
 /* The layout in one line: "tp 8 pp 4 vpp 2 dp 16 mbs 1 gbs 512 seq 8192 bf16". */
 const char *cli_plan_text(const struct ty_plan *plan, char *out, size_t bytes);
 
+/* The command line as typed, for the record; arguments with blanks are not quoted. Free it; NULL:
+ * out of memory. */
+char *cli_command_line(const struct cli_args *args);
+
 /* After an infeasible plan, by a search over what the user left open; may take seconds. */
 void cli_print_suggestion(const struct cli_inputs *inputs);
 
@@ -255,6 +264,7 @@ int cmd_detect(struct cli_args *args);
 int cmd_whatif(struct cli_args *args);
 int cmd_size(struct cli_args *args);
 int cmd_db(struct cli_args *args);
+int cmd_split(struct cli_args *args);
 int cmd_show(struct cli_args *args);
 int cli_show_run(const struct cli_args *args, const char *id, struct ty_error *error);
 int cmd_list(struct cli_args *args);

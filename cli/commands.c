@@ -122,6 +122,17 @@ const struct cli_command cli_commands[] = {
      "--gpus alone is a counting cluster: any free GPU serves any job; several counts show what "
      "more GPUs would bring. With --cluster, its nodes "
      "and leaf switches are used; --gpus limits them."},
+    {"split", "--cluster C --jobs FILE", "one cluster divided among jobs", CLI_SPLIT, 0, cmd_split,
+     "Divides the GPUs, CPU cores, cache and storage bandwidth of a cluster among the jobs of a "
+     "file (docs/formats.md, \"Jobs\"): weights, least and most GPUs, deadlines, input. Each job's "
+     "speed at every number of whole nodes comes from a search of its best plan, or from the file. "
+     "Each is shown against an equal share of everything, with what limits it and what one more "
+     "node, core, GiB of cache and GB/s would bring.\n"
+     "throughput: most sum of weight x speed / speed on an equal share. max-min: the least of "
+     "speed "
+     "/ (weight x equal share) as high as can be. finish: the last job ends as early as can be; "
+     "preparation on CPUs is put in the best order before training. docs/split.md says what is "
+     "exact. The exit status is 3 when minima and deadlines cannot be kept."},
     {"show", "model|cluster|gpu|plan|profile|price|run [NAME|FILE]",
      "an input as trainyard understands it", CLI_SHOW, 2, cmd_show,
      "Prints every field with its unit; with --json, a file that trainyard reads back. show model "
@@ -179,9 +190,22 @@ const struct cli_option cli_options[] = {
      "why this job waits, and what would help"},
     {"at", 0, CLI_TEXT, TO(pool.at), "TIME", CLI_POOL,
      "... at this time; default: when it first waits"},
+    {"jobs", 0, CLI_TEXT, TO(split.jobs), "FILE", CLI_SPLIT, "the jobs (JSON)"},
+    {"objective", 0, CLI_TEXT, TO(split.objective), "NAME", CLI_SPLIT,
+     "throughput (default), max-min or finish"},
+    {"gpus", 'g', CLI_U32, TO(split.gpus), "N", CLI_SPLIT,
+     "GPUs to divide; default: all of the cluster"},
+    {"unit", 0, CLI_U32, TO(split.unit), "N", CLI_SPLIT,
+     "GPUs that are given out together; default: those of a node"},
+    {"cores", 0, CLI_U32, TO(split.cores), "N", CLI_SPLIT,
+     "CPU cores for input and preparation; default: all of these nodes"},
+    {"cache", 0, CLI_TEXT, TO(split.cache), "SIZE", CLI_SPLIT,
+     "cache for data sets (40 TiB); default: none"},
+    {"storage", 0, CLI_TEXT, TO(split.storage), "RATE", CLI_SPLIT,
+     "bandwidth of the storage (200 GB/s); default: not limited"},
     {"cluster", 'c', CLI_TEXT, TO(cluster), "NAME|FILE",
      CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW | CLI_POOL |
-         CLI_COMM | CLI_CALIBRATE,
+         CLI_COMM | CLI_CALIBRATE | CLI_SPLIT,
      "built-in cluster or a cluster JSON file"},
     {"records", 0, CLI_TEXT, TO(records), "FILE", CLI_CALIBRATE,
      "records to fit; more files may follow"},
@@ -199,18 +223,19 @@ const struct cli_option cli_options[] = {
     {"plan", 'p', CLI_TEXT, TO(plan), "FILE", CLI_TAKES_PLAN,
      "plan JSON file; flags override what it says"},
     {"profile", 0, CLI_TEXT, TO(profile), "NAME|FILE",
-     CLI_CALIBRATE | CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW |
-         CLI_VALIDATE | CLI_COMM,
+     CLI_CALIBRATE | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF | CLI_SIZE |
+         CLI_SHOW | CLI_VALIDATE | CLI_COMM,
      "calibrated constants; default: preset of the GPU"},
     {"stack", 0, CLI_TEXT, TO(stack), "NAME",
-     CLI_CALIBRATE | CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW,
+     CLI_CALIBRATE | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF | CLI_SIZE |
+         CLI_SHOW,
      "training software whose defaults and overheads apply; default: generic"},
     {"site", 0, CLI_TEXT, TO(site), "NAME",
-     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW,
+     CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW,
      "site whose measured runs correct compute, communication and host time"},
     {"set", 's', CLI_SET, 0, "PATH=VALUE",
-     CLI_CALIBRATE | CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW |
-         CLI_COMM,
+     CLI_CALIBRATE | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF | CLI_SIZE |
+         CLI_SHOW | CLI_COMM,
      "sets one field, e.g. cluster.network.nic='200 Gb/s'; repeatable"},
     {"flops", 0, CLI_TEXT, TO(flops), "CONVENTION",
      CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
@@ -223,8 +248,8 @@ const struct cli_option cli_options[] = {
      "rung full: placement, slow ranks, faults, other GPUs and jobs (docs/full-rung.md)"},
     {"seed", 0, CLI_U64, TO(seed), "N", CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_POOL,
      "seed of random streams"},
-    {"db", 0, CLI_TEXT, TO(db), "FILE", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_REPORT,
-     "SQLite database of the study"},
+    {"db", 0, CLI_TEXT, TO(db), "FILE",
+     CLI_PREDICT | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF | CLI_REPORT, "SQLite database of the study"},
     {"resume", 0, CLI_SWITCH, TO(resume), NULL, CLI_SWEEP | CLI_WHATIF,
      "go on with the study in --db that has the same inputs and arguments; begins it when there is "
      "none"},
@@ -321,14 +346,15 @@ const struct cli_option cli_options[] = {
      "probability with which deadline and budget are kept; default: 50 %"},
     {"keep-plan", 0, CLI_SWITCH, TO(keep_plan), NULL, CLI_WHATIF,
      "keep the best plan of the base instead of searching at every point"},
-    {"tight", 0, CLI_SWITCH, TO(tight), NULL, CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
+    {"tight", 0, CLI_SWITCH, TO(tight), NULL, CLI_SPLIT | CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
      "also plans above the safe share of memory; they often run out of it at launch"},
+    {"threads", 'j', CLI_U32, TO(jobs), "T", CLI_SPLIT, "worker threads; default: processors"},
     {"jobs", 'j', CLI_U32, TO(jobs), "T",
      CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_VALIDATE | CLI_CALIBRATE,
      "worker threads; default: processors"},
     {"json", 0, CLI_SWITCH, TO(json), NULL,
-     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW | CLI_LIST |
-         CLI_VALIDATE | CLI_CALIBRATE | CLI_DETECT | CLI_POOL | CLI_COMM,
+     CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW |
+         CLI_LIST | CLI_VALIDATE | CLI_CALIBRATE | CLI_DETECT | CLI_POOL | CLI_COMM,
      "JSON instead of text"},
     {"man", 0, CLI_SWITCH, TO(man), NULL, CLI_HELP, "manual page in mdoc form"},
     {"quiet", 'q', CLI_SWITCH, TO(quiet), NULL, CLI_ANY, "no progress bar, no warnings"},

@@ -8,7 +8,7 @@
 static int unknown_command(const char *word)
 {
     /* Commands of the design that later versions bring: named, not taken for a typing error. */
-    static const char *const later[] = {"split", "export", NULL};
+    static const char *const later[] = {"export", NULL};
     for (const char *const *name = later; *name; name++)
         if (strcmp(*name, word) == 0) {
             cli_warn("the command %s is not built yet", word);

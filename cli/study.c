@@ -81,18 +81,6 @@ static char *arguments_text(const struct cli_args *args, const struct cli_inputs
     return NULL;
 }
 
-/* The command line as typed, for the record; arguments with blanks are not quoted. */
-static char *command_line(const struct cli_args *args)
-{
-    size_t bytes = 1;
-    for (int i = 0; i < args->argc; i++)
-        bytes += strlen(args->argv[i]) + 1;
-    char *text = malloc(bytes), *at = text;
-    for (int i = 0; text && i < args->argc; i++)
-        at += sprintf(at, "%s%s", i ? " " : "", i ? args->argv[i] : "trainyard");
-    return text;
-}
-
 /* ---- the file ----------------------------------------------------------------------------- */
 
 /* "study-{shard}.db": the number of the shard. */
@@ -141,7 +129,7 @@ ty_status cli_study_open(const struct cli_args *args, const struct cli_inputs *i
     status = file_name(args, out, error);
     if (status != TY_OK)
         return status;
-    char *command = command_line(args), *arguments = arguments_text(args, inputs, details);
+    char *command = cli_command_line(args), *arguments = arguments_text(args, inputs, details);
     const struct ty_study study = {.command = command ? command : args->command->name,
                                    .model = &inputs->model,
                                    .cluster = &inputs->cluster,

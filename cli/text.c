@@ -2,6 +2,7 @@
  * Numbers and fields as people read them. */
 #include "cli/cli.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *cli_time_text(double seconds, char *out, size_t bytes)
@@ -131,4 +132,15 @@ const char *cli_plan_text(const struct ty_plan *plan, char *out, size_t bytes)
     snprintf(out + strlen(out), bytes - strlen(out), "mbs %u  gbs %u  seq %u", plan->mbs, plan->gbs,
              plan->seq);
     return out;
+}
+
+char *cli_command_line(const struct cli_args *args)
+{
+    size_t bytes = 1;
+    for (int i = 0; i < args->argc; i++)
+        bytes += strlen(args->argv[i]) + 1;
+    char *text = malloc(bytes), *at = text;
+    for (int i = 0; text && i < args->argc; i++)
+        at += sprintf(at, "%s%s", i ? " " : "", i ? args->argv[i] : "trainyard");
+    return text;
 }

@@ -15,6 +15,7 @@
 #include "trainyard_explain.h"
 #include "trainyard_gap.h"
 #include "trainyard_pool.h"
+#include "trainyard_split.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -412,6 +413,49 @@ TY_API char *ty_prediction_json(const struct ty_prediction *prediction,
 TY_API char *ty_size_json(const struct ty_size *size, const struct ty_size_result *result,
                           uint32_t n, uint32_t best);
 TY_API char *ty_search_json(const struct ty_search_result *result, const struct ty_search *search);
+
+/* ---- jobs that share a cluster ------------------------------------------------------------- */
+
+/* A job of a file for split (docs/formats.md, "Jobs"). 0, NULL and NAN: not given. */
+struct ty_split_entry {
+    char name[48];
+    char model[256];       /* built-in name or path; "": the curve below is given */
+    struct ty_space space; /* fixed plan and limits */
+    uint32_t n_points;     /* measured curve */
+    uint32_t point_gpus[TY_SPLIT_MAX_HITS];
+    double point_tokens_per_s[TY_SPLIT_MAX_HITS];
+    bool may_wait; /* min_gpus 0: it may get nothing */
+    uint32_t min_gpus, max_gpus;
+    double weight, tokens, deadline_s, prepare_cpu_s;
+    /* input, of one sample */
+    double sample_tokens; /* NAN: seq of the plan */
+    double sample_cpu_s, sample_bytes, data_bytes;
+    double hit[TY_SPLIT_MAX_HITS]; /* of its cache policy */
+    uint32_t n_hits;               /* 0: no eviction */
+};
+struct ty_split_list {
+    uint32_t n;
+    struct ty_split_entry *entry; /* [n] */
+};
+/* Free with ty_split_list_free. returns as every reader. */
+TY_API TY_MUST_CHECK ty_status ty_split_list_load(const char *path, struct ty_split_list *out,
+                                                  struct ty_error *error);
+TY_API void ty_split_list_free(struct ty_split_list *list);
+
+/* A division with the names of its jobs, for the two writers below. */
+struct ty_division {
+    const struct ty_split *split;
+    const struct ty_split_result *result;
+    const struct ty_split_list *list;
+    uint32_t unit_gpus;
+    const struct ty_plan *const *plans; /* [n_jobs][n_units + 1], of NULL where not searched */
+};
+/* JSON; free with ty_text_free. */
+TY_API char *ty_division_json(const struct ty_division *division);
+/* Tables split_job, split_curve of a study (docs/database.md); `report` draws them. */
+TY_API TY_MUST_CHECK ty_status ty_store_add_division(ty_store *store, int64_t study_id,
+                                                     const struct ty_division *division,
+                                                     struct ty_error *error);
 
 /* ---- traces of jobs, for a pool ------------------------------------------------------------ */
 

@@ -61,11 +61,14 @@ static ty_status write_head(const struct report *report, const struct study *stu
                              "SELECT component, version, '' FROM version WHERE study_id = ?1"
                              " ORDER BY component = 'trainyard' DESC, component",
                              page);
-    fputs("<dt>plans predicted</dt><dd>", page);
-    html_quantity(page, study->n_predictions, HTML_COUNT);
-    fputs(", feasible ", page);
-    html_quantity(page, study->n_feasible, HTML_COUNT);
-    fputs("</dd>\n</dl>\n", page);
+    if (study->kind == STUDY_PLANS) {
+        fputs("<dt>plans predicted</dt><dd>", page);
+        html_quantity(page, study->n_predictions, HTML_COUNT);
+        fputs(", feasible ", page);
+        html_quantity(page, study->n_feasible, HTML_COUNT);
+        fputs("</dd>\n", page);
+    }
+    fputs("</dl>\n", page);
     return status;
 }
 
@@ -193,9 +196,9 @@ static ty_status write_plans(const struct report *report, const struct study *st
  * all when there is no row. */
 struct table {
     const char *title, *about, *sql;
-    const char *headings[6];
+    const char *headings[14];
     int n_texts, n_numbers;
-    enum html_unit units[2];
+    enum html_unit units[12];
 };
 
 static void write_heading(const struct table *table, FILE *page)
@@ -273,11 +276,30 @@ static const struct table notes = {
     .units = {HTML_NUMBER},
 };
 
+static const struct table shares = {
+    .title = "Shares",
+    .about = "Speed is over that of an equal share of everything; then what one more of each would "
+             "add: a unit of GPUs, a core, a GiB of cache, a GB/s of storage.",
+    .sql = "SELECT name, limited_by, gpus, tokens_per_s, tokens_per_s / equal_tokens_per_s, cores,"
+           " cache_bytes, read_bytes_per_s, gain_gpus_tokens_per_s / tokens_per_s,"
+           " gain_core_tokens_per_s / tokens_per_s, gain_cache_tokens_per_s / tokens_per_s,"
+           " gain_storage_tokens_per_s / tokens_per_s, finish_s"
+           " FROM split_job WHERE study_id = ?1 ORDER BY place",
+    .headings = {"job", "limit", "GPUs", "tokens/s", "speed", "cores", "cache", "bytes/s", "+ GPUs",
+                 "+ core", "+ cache", "+ storage", "end"},
+    .n_texts = 2,
+    .n_numbers = 11,
+    .units = {HTML_COUNT, HTML_COUNT, HTML_NUMBER, HTML_NUMBER, HTML_BYTES, HTML_NUMBER,
+              HTML_PERCENT, HTML_PERCENT, HTML_PERCENT, HTML_PERCENT, HTML_SECONDS},
+};
+
 /* ---- plots -------------------------------------------------------------------------------- */
 
 static ty_status write_plot(const struct report *report, const struct study *study,
                             const struct plot *plot, FILE *page)
 {
+    if (plot->state == PLOT_SKIPPED && !plot->reason)
+        return TY_OK;
     fprintf(page, "<h2>%s</h2>\n", plot->title);
     if (plot->state == PLOT_SKIPPED) {
         fprintf(page, "<p class=\"missing\">Not drawn. %s</p>\n", plot->reason);
@@ -311,8 +333,10 @@ ty_status html_study(const struct report *report, const struct study *study,
 {
     fputs("<section>\n", page);
     ty_status status = write_head(report, study, page);
-    if (status == TY_OK)
+    if (status == TY_OK && study->kind == STUDY_PLANS)
         status = write_plans(report, study, page);
+    if (status == TY_OK && study->kind == STUDY_SPLIT)
+        status = write_table(report, study, &shares, page);
     for (int i = 0; i < REPORT_N_PLOTS && status == TY_OK; i++)
         status = write_plot(report, study, &plots[i], page);
     if (status == TY_OK)

@@ -55,6 +55,17 @@ static const struct {
       .about =
           "Change of tokens/s/GPU from the worst to the best value of each setting, all others "
           "as they are."}},
+    {plot_shares,
+     {.name = "shares",
+      .kind = STUDY_SPLIT,
+      .title = "Jobs against an equal share",
+      .about = "Speed of each job over its speed on an equal share of everything, which is 1."}},
+    {plot_curves,
+     {.name = "curves",
+      .kind = STUDY_SPLIT,
+      .title = "Speed against GPUs of each job",
+      .about = "Best plan at each number of GPUs over the speed on an equal share; the mark is "
+               "what the job got, below its curve where input limits it."}},
 };
 
 const char *report_path(const struct report *report, const struct study *study, const char *name,
@@ -98,6 +109,26 @@ static ty_status input_name(const struct report *report, int64_t study_id, const
     return store_done(rows, report->error);
 }
 
+/* Rows of a study in a table that the file may lack. */
+static ty_status count_rows(const struct report *report, const char *has_table, const char *sql,
+                            int64_t id, double *out)
+{
+    ty_status status = store_ask_number(report->store, has_table, id, 0, out, report->error);
+    if (status == TY_OK && *out > 0.0)
+        status = store_ask_number(report->store, sql, id, 0, out, report->error);
+    return status;
+}
+
+static ty_status find_kind(const struct report *report, struct study *study)
+{
+    double n = 0.0;
+    const ty_status status =
+        count_rows(report, "SELECT count(*) FROM sqlite_master WHERE name = 'split_job'",
+                   "SELECT count(*) FROM split_job WHERE study_id = ?1", study->id, &n);
+    study->kind = n > 0.0 ? STUDY_SPLIT : STUDY_PLANS;
+    return status;
+}
+
 static ty_status load_study(const struct report *report, int64_t id, bool only, struct study *out)
 {
     *out = (struct study){.id = id};
@@ -111,9 +142,14 @@ static ty_status load_study(const struct report *report, int64_t id, bool only, 
         status = input_name(report, id,
                             "SELECT name FROM input WHERE study_id = ?1 AND kind = 'cluster'",
                             cluster, sizeof cluster);
+    if (status == TY_OK)
+        status = find_kind(report, out);
     if (status != TY_OK)
         return status;
-    text_format(out->about, sizeof out->about, "%s on %s", model[0] ? model : "a model",
+    text_format(out->about, sizeof out->about, "%s on %s",
+                out->kind != STUDY_PLANS ? "jobs"
+                : model[0]               ? model
+                                         : "a model",
                 cluster[0] ? cluster : "a cluster");
     struct store_rows *rows;
     status = store_ask(report->store,
@@ -141,6 +177,8 @@ static ty_status write_study(struct report *report, int64_t id, bool only, FILE 
     ty_status status = load_study(report, id, only, &study);
     for (int i = 0; i < REPORT_N_PLOTS && status == TY_OK; i++) {
         plots[i] = plot_list[i].plot;
+        if (plots[i].kind != study.kind)
+            continue;
         status = plot_list[i].draw(report, &study, &plots[i]);
         report->n_plots += status == TY_OK && plots[i].state == PLOT_DRAWN;
     }
@@ -168,12 +206,15 @@ static ty_status write_page(struct report *report, FILE *page)
 
 static ty_status write_folder(struct report *report)
 {
-    double n_predictions;
+    double n_predictions, n_divisions = 0.0;
     ty_status status = store_ask_number(report->store, "SELECT count(*) FROM prediction", 0, 0,
                                         &n_predictions, report->error);
+    if (status == TY_OK)
+        status = count_rows(report, "SELECT count(*) FROM sqlite_master WHERE name = 'split_job'",
+                            "SELECT count(*) FROM split_job", 0, &n_divisions);
     if (status != TY_OK)
         return status;
-    if (n_predictions == 0)
+    if (n_predictions + n_divisions == 0)
         return error_set(report->error, TY_ERR_INPUT, "report",
                          "the database holds no prediction: nothing to draw");
     if (mkdir(report->folder, 0777) != 0 && errno != EEXIST)

@@ -19,9 +19,13 @@ struct report {
     struct ty_error *error;
 };
 
+/* What a study is about, and so which plots it has. */
+enum study_kind { STUDY_PLANS, STUDY_SPLIT };
+
 /* What the plots and the page need to know about a study before they ask for rows. */
 struct study {
     int64_t id;
+    enum study_kind kind;
     char prefix[32]; /* of its file names: "" when the database holds one study */
     char about[160]; /* "llama3-70b on dgx-h100" */
     double n_predictions, n_feasible, n_counts; /* n_counts: GPU counts with a feasible plan */
@@ -30,14 +34,15 @@ struct study {
 enum plot_state { PLOT_SKIPPED, PLOT_DRAWN, PLOT_FAILED, PLOT_NO_GNUPLOT };
 
 struct plot {
-    const char *name;  /* stem of its files */
-    const char *title; /* plain words */
-    const char *about; /* one sentence: how to read it */
+    const char *name;     /* stem of its files */
+    const char *title;    /* plain words */
+    const char *about;    /* one sentence: how to read it */
+    enum study_kind kind; /* of the studies that it is drawn of */
     enum plot_state state;
-    const char *reason; /* PLOT_SKIPPED: a sentence */
+    const char *reason; /* PLOT_SKIPPED: a sentence; NULL: not worth a word */
 };
 
-#define REPORT_N_PLOTS 7
+#define REPORT_N_PLOTS 9
 
 /* ---- report.c ---- */
 /* folder/PREFIXname.extension, to write. */
@@ -74,6 +79,8 @@ ty_status plot_grid(struct report *report, const struct study *study, struct plo
 ty_status plot_pareto(struct report *report, const struct study *study, struct plot *plot);
 ty_status plot_knee(struct report *report, const struct study *study, struct plot *plot);
 ty_status plot_settings(struct report *report, const struct study *study, struct plot *plot);
+ty_status plot_shares(struct report *report, const struct study *study, struct plot *plot);
+ty_status plot_curves(struct report *report, const struct study *study, struct plot *plot);
 
 /* ---- html.c: pieces of a page; html_study.c: the section of a study ---- */
 void html_begin(FILE *page);

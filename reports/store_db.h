@@ -54,4 +54,18 @@ ty_status store_exec(ty_store *store, const char *sql, struct ty_error *error);
 ty_status store_integer_of(ty_store *store, const char *sql, int64_t *out, struct ty_error *error);
 ty_status store_rollback(ty_store *store, int rc, struct ty_error *error); /* drops the batch */
 
+/* store_write.c: binds the parameters of a statement one after the other. SQLite stores a NaN as
+ * NULL. Pointers are borrowed until the step. */
+struct store_binder {
+    sqlite3_stmt *statement;
+    int column, rc;
+};
+void store_bind_integer(struct store_binder *to, int64_t value);
+void store_bind_number(struct store_binder *to, double value);
+void store_bind_text(struct store_binder *to, const char *text);
+/* A statement of its own: finalize it, also after a failure. returns an SQLite code */
+int store_prepare(ty_store *store, const char *sql, struct store_binder *to);
+int store_step(struct store_binder *from); /* runs it and begins the next row */
+int store_open_batch(ty_store *store);
+
 #endif

@@ -26,25 +26,25 @@ struct row {
     const double *breakdown_s;
 };
 
-/* Binds the next parameter. SQLite stores a NaN as NULL. Pointers are borrowed until the step. */
-struct binder {
-    sqlite3_stmt *statement;
-    int column, rc;
-};
-
-static void bind_integer(struct binder *to, int64_t value)
+void store_bind_integer(struct store_binder *to, int64_t value)
 {
     to->rc |= sqlite3_bind_int64(to->statement, ++to->column, value);
 }
 
-static void bind_number(struct binder *to, double value)
+void store_bind_number(struct store_binder *to, double value)
 {
     to->rc |= sqlite3_bind_double(to->statement, ++to->column, value);
 }
 
-static void bind_text(struct binder *to, const char *text)
+void store_bind_text(struct store_binder *to, const char *text)
 {
     to->rc |= sqlite3_bind_text(to->statement, ++to->column, text, -1, SQLITE_STATIC);
+}
+
+int store_prepare(ty_store *store, const char *sql, struct store_binder *to)
+{
+    *to = (struct store_binder){.rc = SQLITE_OK};
+    return to->rc = sqlite3_prepare_v2(store->db, sql, -1, &to->statement, NULL);
 }
 
 /* Kept, because neighbouring rows rarely differ. */
@@ -56,38 +56,39 @@ static const char *spell_flags(struct store_column *column, uint32_t bits)
     return column->spelled;
 }
 
-static void bind_field(struct binder *to, struct store_column *column, const struct ty_plan *plan)
+static void bind_field(struct store_binder *to, struct store_column *column,
+                       const struct ty_plan *plan)
 {
     const char *place = (const char *)plan + column->field->offset;
     switch (column->field->type) {
     case TY_FIELD_DOUBLE:
-        bind_number(to, *(const double *)place);
+        store_bind_number(to, *(const double *)place);
         break;
     case TY_FIELD_U32:
-        bind_integer(to, *(const uint32_t *)place);
+        store_bind_integer(to, *(const uint32_t *)place);
         break;
     case TY_FIELD_U64:
-        bind_integer(to, (int64_t) * (const uint64_t *)place);
+        store_bind_integer(to, (int64_t) * (const uint64_t *)place);
         break;
     case TY_FIELD_BOOL:
-        bind_integer(to, *(const bool *)place);
+        store_bind_integer(to, *(const bool *)place);
         break;
     case TY_FIELD_ENUM:
-        bind_text(to, fields_enum_name(column->field, *(const int *)place));
+        store_bind_text(to, fields_enum_name(column->field, *(const int *)place));
         break;
     case TY_FIELD_FLAGS:
-        bind_text(to, spell_flags(column, *(const uint32_t *)place));
+        store_bind_text(to, spell_flags(column, *(const uint32_t *)place));
         break;
     case TY_FIELD_TEXT:
-        bind_text(to, place);
+        store_bind_text(to, place);
         break;
     }
 }
 
 /* The prepared insert of a table, made on first use. */
-static int insert_into(ty_store *store, enum store_insert which, struct binder *to)
+static int insert_into(ty_store *store, enum store_insert which, struct store_binder *to)
 {
-    *to = (struct binder){.rc = SQLITE_OK};
+    *to = (struct store_binder){.rc = SQLITE_OK};
     if (!store->insert[which]) {
         char *sql = store_insert_sql(store, which);
         if (!sql)
@@ -100,15 +101,16 @@ static int insert_into(ty_store *store, enum store_insert which, struct binder *
     return to->rc;
 }
 
-static int run(struct binder *from)
+int store_step(struct store_binder *from)
 {
     if (from->rc != SQLITE_OK)
         return from->rc;
     sqlite3_step(from->statement);
+    from->column = 0;
     return sqlite3_reset(from->statement); /* repeats the error of the step */
 }
 
-static int open_batch(ty_store *store)
+int store_open_batch(ty_store *store)
 {
     if (store->in_batch)
         return SQLITE_OK;
@@ -124,47 +126,47 @@ static ty_status close_row(ty_store *store, struct ty_error *error)
 
 static int add_row(ty_store *store, const struct row *row)
 {
-    struct binder to;
+    struct store_binder to;
     if (insert_into(store, STORE_PREDICTION, &to) != SQLITE_OK)
         return to.rc;
-    bind_integer(&to, row->study_id);
+    store_bind_integer(&to, row->study_id);
     if (row->plan_id < 0)
-        bind_text(&to, NULL);
+        store_bind_text(&to, NULL);
     else
-        bind_integer(&to, row->plan_id);
-    bind_integer(&to, row->detailed);
-    bind_integer(&to, row->feasible);
-    bind_text(&to, row->fit);
+        store_bind_integer(&to, row->plan_id);
+    store_bind_integer(&to, row->detailed);
+    store_bind_integer(&to, row->feasible);
+    store_bind_text(&to, row->fit);
     for (uint32_t i = 0; i < store->n_columns; i++)
         bind_field(&to, &store->columns[i], row->plan);
-    bind_number(&to, row->step_time_s);
-    bind_number(&to, row->bound_s);
-    bind_number(&to, row->tokens_per_s);
-    bind_number(&to, row->tokens_per_s_per_gpu);
-    bind_number(&to, row->mfu);
-    bind_number(&to, row->model_flop_per_s_per_gpu);
-    bind_number(&to, row->hardware_flop_per_s_per_gpu);
-    bind_text(&to, row->flop_convention);
-    bind_number(&to, row->peak_bytes);
-    bind_number(&to, row->budget_bytes);
-    bind_number(&to, row->headroom_bytes);
-    bind_text(&to, row->largest_component);
-    bind_number(&to, row->imbalance_limit);
-    bind_number(&to, row->bubble_ratio);
-    bind_number(&to, row->interval_80[0]);
-    bind_number(&to, row->interval_80[1]);
+    store_bind_number(&to, row->step_time_s);
+    store_bind_number(&to, row->bound_s);
+    store_bind_number(&to, row->tokens_per_s);
+    store_bind_number(&to, row->tokens_per_s_per_gpu);
+    store_bind_number(&to, row->mfu);
+    store_bind_number(&to, row->model_flop_per_s_per_gpu);
+    store_bind_number(&to, row->hardware_flop_per_s_per_gpu);
+    store_bind_text(&to, row->flop_convention);
+    store_bind_number(&to, row->peak_bytes);
+    store_bind_number(&to, row->budget_bytes);
+    store_bind_number(&to, row->headroom_bytes);
+    store_bind_text(&to, row->largest_component);
+    store_bind_number(&to, row->imbalance_limit);
+    store_bind_number(&to, row->bubble_ratio);
+    store_bind_number(&to, row->interval_80[0]);
+    store_bind_number(&to, row->interval_80[1]);
     if (row->outlay->gpus_paid)
-        bind_integer(&to, row->outlay->gpus_paid);
+        store_bind_integer(&to, row->outlay->gpus_paid);
     else
-        bind_text(&to, NULL);
-    bind_number(&to, row->outlay->power_w);
-    bind_number(&to, row->outlay->energy_j_per_token);
-    bind_number(&to, row->outlay->money_per_token);
-    bind_number(&to, row->useful_ratio);
-    bind_number(&to, row->outlay->busy_s);
+        store_bind_text(&to, NULL);
+    store_bind_number(&to, row->outlay->power_w);
+    store_bind_number(&to, row->outlay->energy_j_per_token);
+    store_bind_number(&to, row->outlay->money_per_token);
+    store_bind_number(&to, row->useful_ratio);
+    store_bind_number(&to, row->outlay->busy_s);
     for (int part = 0; part < TY_N_PARTS; part++)
-        bind_number(&to, row->breakdown_s[part]);
-    return run(&to);
+        store_bind_number(&to, row->breakdown_s[part]);
+    return store_step(&to);
 }
 
 ty_status ty_store_add_score(ty_store *store, int64_t study_id, const struct ty_score *score,
@@ -190,7 +192,7 @@ ty_status ty_store_add_score(ty_store *store, int64_t study_id, const struct ty_
                       .outlay = &score->outlay,
                       .useful_ratio = score->useful_ratio,
                       .breakdown_s = score->breakdown_s};
-    int rc = open_batch(store);
+    int rc = store_open_batch(store);
     if (rc == SQLITE_OK)
         rc = add_row(store, &row);
     return rc == SQLITE_OK ? close_row(store, error) : store_rollback(store, rc, error);
@@ -201,14 +203,14 @@ static int add_memory(ty_store *store, int64_t id, const struct ty_prediction *p
     int rc = SQLITE_OK;
     for (uint32_t stage = 0; stage < prediction->n_stages; stage++) {
         for (int part = 0; part < TY_N_MEM && rc == SQLITE_OK; part++) {
-            struct binder to;
+            struct store_binder to;
             if (insert_into(store, STORE_MEMORY, &to) != SQLITE_OK)
                 return to.rc;
-            bind_integer(&to, id);
-            bind_integer(&to, stage);
-            bind_text(&to, ty_mem_name((enum ty_mem)part));
-            bind_number(&to, prediction->stages[stage].bytes[part]);
-            rc = run(&to);
+            store_bind_integer(&to, id);
+            store_bind_integer(&to, stage);
+            store_bind_text(&to, ty_mem_name((enum ty_mem)part));
+            store_bind_number(&to, prediction->stages[stage].bytes[part]);
+            rc = store_step(&to);
         }
     }
     return rc;
@@ -219,18 +221,18 @@ static int add_groups(ty_store *store, int64_t id, const struct ty_prediction *p
     int rc = SQLITE_OK;
     for (uint32_t i = 0; i < prediction->n_groups && rc == SQLITE_OK; i++) {
         const struct ty_group *group = &prediction->groups[i];
-        struct binder to;
+        struct store_binder to;
         if (insert_into(store, STORE_GROUP, &to) != SQLITE_OK)
             return to.rc;
-        bind_integer(&to, id);
-        bind_integer(&to, i);
-        bind_text(&to, group->name);
-        bind_integer(&to, group->size);
-        bind_integer(&to, group->stride);
-        bind_integer(&to, group->ranks_per_domain);
-        bind_integer(&to, group->n_domains);
-        bind_text(&to, group->link);
-        rc = run(&to);
+        store_bind_integer(&to, id);
+        store_bind_integer(&to, i);
+        store_bind_text(&to, group->name);
+        store_bind_integer(&to, group->size);
+        store_bind_integer(&to, group->stride);
+        store_bind_integer(&to, group->ranks_per_domain);
+        store_bind_integer(&to, group->n_domains);
+        store_bind_text(&to, group->link);
+        rc = store_step(&to);
     }
     return rc;
 }
@@ -241,17 +243,17 @@ static int add_notes(ty_store *store, int64_t id, const struct ty_prediction *pr
     int rc = SQLITE_OK;
     for (uint32_t i = 0; i < prediction->n_notes && rc == SQLITE_OK; i++) {
         const struct ty_note *note = &prediction->notes[i];
-        struct binder to;
+        struct store_binder to;
         if (insert_into(store, STORE_NOTE, &to) != SQLITE_OK)
             return to.rc;
-        bind_integer(&to, id);
-        bind_integer(&to, i);
-        bind_text(&to, kinds[note->kind]);
-        bind_text(&to, note->field);
-        bind_text(&to, note->value);
-        bind_text(&to, note->reason);
-        bind_number(&to, note->effect_pct);
-        rc = run(&to);
+        store_bind_integer(&to, id);
+        store_bind_integer(&to, i);
+        store_bind_text(&to, kinds[note->kind]);
+        store_bind_text(&to, note->field);
+        store_bind_text(&to, note->value);
+        store_bind_text(&to, note->reason);
+        store_bind_number(&to, note->effect_pct);
+        rc = store_step(&to);
     }
     return rc;
 }
@@ -261,15 +263,15 @@ static int add_violations(ty_store *store, int64_t id, const struct ty_predictio
     int rc = SQLITE_OK;
     for (uint32_t i = 0; i < prediction->n_violations && rc == SQLITE_OK; i++) {
         const struct ty_violation *violation = &prediction->violations[i];
-        struct binder to;
+        struct store_binder to;
         if (insert_into(store, STORE_VIOLATION, &to) != SQLITE_OK)
             return to.rc;
-        bind_integer(&to, id);
-        bind_integer(&to, i);
-        bind_text(&to, violation->rule);
-        bind_text(&to, violation->text);
-        bind_text(&to, violation->legal);
-        rc = run(&to);
+        store_bind_integer(&to, id);
+        store_bind_integer(&to, i);
+        store_bind_text(&to, violation->rule);
+        store_bind_text(&to, violation->text);
+        store_bind_text(&to, violation->legal);
+        rc = store_step(&to);
     }
     return rc;
 }
@@ -308,7 +310,7 @@ ty_status ty_store_add_prediction(ty_store *store, int64_t study_id,
                       .outlay = &p->outlay,
                       .useful_ratio = NAN,
                       .breakdown_s = p->breakdown_s};
-    int rc = open_batch(store);
+    int rc = store_open_batch(store);
     if (rc == SQLITE_OK)
         rc = add_row(store, &row);
     int64_t id = sqlite3_last_insert_rowid(store->db);
@@ -325,11 +327,11 @@ ty_status ty_store_add_prediction(ty_store *store, int64_t study_id,
 
 static int add_rejection(sqlite3_stmt *statement, int64_t study_id, int reason, uint64_t count)
 {
-    struct binder to = {.statement = statement, .rc = SQLITE_OK};
-    bind_integer(&to, study_id);
-    bind_text(&to, ty_reject_name((enum ty_reject)reason));
-    bind_integer(&to, (int64_t)count);
-    return run(&to);
+    struct store_binder to = {.statement = statement, .rc = SQLITE_OK};
+    store_bind_integer(&to, study_id);
+    store_bind_text(&to, ty_reject_name((enum ty_reject)reason));
+    store_bind_integer(&to, (int64_t)count);
+    return store_step(&to);
 }
 
 ty_status ty_store_add_rejections(ty_store *store, int64_t study_id,
@@ -338,7 +340,7 @@ ty_status ty_store_add_rejections(ty_store *store, int64_t study_id,
     static const char sql[] = "INSERT INTO rejection VALUES (?, ?, ?)"
                               " ON CONFLICT DO UPDATE SET count = count + excluded.count";
     sqlite3_stmt *statement = NULL;
-    int rc = open_batch(store);
+    int rc = store_open_batch(store);
     if (rc == SQLITE_OK)
         rc = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
     for (int reason = 0; reason < TY_N_REJECTS && rc == SQLITE_OK; reason++)
@@ -352,25 +354,25 @@ ty_status ty_store_add_rejections(ty_store *store, int64_t study_id,
 static int add_axis_value(sqlite3_stmt *statement, int64_t study_id, uint32_t axis,
                           const struct ty_axis *of, uint32_t place)
 {
-    struct binder to = {.statement = statement, .rc = SQLITE_OK};
-    bind_integer(&to, study_id);
-    bind_integer(&to, axis);
-    bind_integer(&to, place);
-    bind_text(&to, of->path);
-    bind_text(&to, of->text[place]);
-    bind_number(&to, of->number[place]);
-    bind_integer(&to, of->n);
-    bind_integer(&to, (int64_t)of->stride);
-    bind_number(&to, of->base);
-    bind_number(&to, of->alone[place]);
-    return run(&to);
+    struct store_binder to = {.statement = statement, .rc = SQLITE_OK};
+    store_bind_integer(&to, study_id);
+    store_bind_integer(&to, axis);
+    store_bind_integer(&to, place);
+    store_bind_text(&to, of->path);
+    store_bind_text(&to, of->text[place]);
+    store_bind_number(&to, of->number[place]);
+    store_bind_integer(&to, of->n);
+    store_bind_integer(&to, (int64_t)of->stride);
+    store_bind_number(&to, of->base);
+    store_bind_number(&to, of->alone[place]);
+    return store_step(&to);
 }
 
 ty_status ty_store_add_axes(ty_store *store, int64_t study_id, const struct ty_axis *axes,
                             uint32_t n_axes, struct ty_error *error)
 {
     sqlite3_stmt *statement = NULL;
-    int rc = open_batch(store);
+    int rc = store_open_batch(store);
     if (rc == SQLITE_OK)
         rc = sqlite3_prepare_v2(store->db, "INSERT INTO axis VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                                 -1, &statement, NULL);

@@ -51,7 +51,7 @@ sub spit {
 # ---- the command line ------------------------------------------------------------------------
 refused('no command', 2, qr/usage/);
 refused('misspelt command', 2, qr/did you mean predict/, 'predct');
-refused('command of a later version', 2, qr/split is not built yet/, 'split');
+refused('command of a later version', 2, qr/export is not built yet/, 'export');
 refused('misspelt option', 2, qr/--gups; did you mean --gpus/, 'predict', '--gups', 8);
 refused('option of a later version', 2, qr/--framework is not built yet/,
     'predict', '--framework', 'megatron');
