@@ -291,6 +291,7 @@ void cli_print_prediction(const struct ty_prediction *p, const struct cli_inputs
     print_memory(p);
     print_groups(p);
     cli_print_fabric(p);
+    cli_print_storage(p, inputs);
     print_implied(p, &inputs->plan);
     print_notes(p);
 }

@@ -88,9 +88,19 @@ static ty_status parse_set(struct cli_args *args, const char *text, struct ty_er
     static const struct {
         const char *prefix;
         enum ty_kind kind;
-    } kinds[] = {{"model.", TY_KIND_MODEL}, {"cluster.", TY_KIND_CLUSTER},
-                 {"plan.", TY_KIND_PLAN},   {"profile.", TY_KIND_PROFILE},
-                 {"gpu.", TY_KIND_GPU},     {"price.", TY_KIND_PRICE}};
+        size_t kept; /* end of the prefix that is part of the path */
+    } kinds[] = {{"cluster.storage.", TY_KIND_STORAGE, 8},
+                 {"plan.input.", TY_KIND_STORAGE, 6},
+                 {"plan.checkpoint.", TY_KIND_STORAGE, 11},
+                 {"storage.", TY_KIND_STORAGE, 8},
+                 {"input.", TY_KIND_STORAGE, 6},
+                 {"checkpoint.", TY_KIND_STORAGE, 11},
+                 {"model.", TY_KIND_MODEL, 0},
+                 {"cluster.", TY_KIND_CLUSTER, 0},
+                 {"plan.", TY_KIND_PLAN, 0},
+                 {"profile.", TY_KIND_PROFILE, 0},
+                 {"gpu.", TY_KIND_GPU, 0},
+                 {"price.", TY_KIND_PRICE, 0}};
     const char *equals = strchr(text, '=');
     if (!equals || equals == text)
         return cli_refuse(error, "--set", "\"%s\" is not PATH=VALUE", text);
@@ -98,6 +108,7 @@ static ty_status parse_set(struct cli_args *args, const char *text, struct ty_er
         size_t prefix = strlen(kinds[i].prefix);
         if (strncmp(text, kinds[i].prefix, prefix) != 0)
             continue;
+        prefix -= kinds[i].kept;
         size_t length = (size_t)(equals - text) - prefix;
         if (args->n_settings == CLI_MAX_SETTINGS || length >= sizeof args->paths[0])
             return cli_refuse(error, "--set", "\"%s\": path too long or too many settings", text);
@@ -108,9 +119,64 @@ static ty_status parse_set(struct cli_args *args, const char *text, struct ty_er
         args->settings[args->n_settings - 1].origin = text;
         return status;
     }
-    return cli_refuse(error, "--set",
-                      "\"%.*s\" must begin with model., cluster., plan., profile., price.",
-                      (int)(equals - text), text);
+    return cli_refuse(
+        error, "--set",
+        "\"%.*s\" must begin with model., cluster., plan., profile., price., storage., "
+        "input., checkpoint.",
+        (int)(equals - text), text);
+}
+
+/* Options that are fields of storage, input and checkpoints, with the unit of a bare number. */
+static const struct {
+    const char *option, *path, *unit;
+} field_options[] = {
+    {"input", "input.kind", ""},           {"sample-bytes", "input.sample_bytes", " B"},
+    {"decode-ms", "input.decode", " ms"},  {"workers", "input.workers", ""},
+    {"prefetch", "input.prefetch", ""},    {"storage", "input.storage", ""},
+    {"checkpoint", "checkpoint.mode", ""}, {"checkpoint-storage", "checkpoint.storage", ""}};
+
+/* "500 steps", or a time. */
+static ty_status parse_every(const char *text, const char **path, char *value, size_t bytes,
+                             struct ty_error *error)
+{
+    const size_t digits = strspn(text, "0123456789");
+    const char *unit = text + digits + strspn(text + digits, " ");
+    double time_s;
+    *path = "checkpoint.every";
+    if (digits > 0 && strcmp(unit, "steps") == 0) {
+        *path = "checkpoint.every_steps";
+        snprintf(value, bytes, "%.*s", (int)digits, text);
+        return TY_OK;
+    }
+    const ty_status status = cli_time_parse(text, "--checkpoint-every", &time_s, error);
+    if (status == TY_OK)
+        snprintf(value, bytes, "%.17g s", time_s);
+    return status;
+}
+
+static ty_status parse_field(struct cli_args *args, const char *option, const char *text,
+                             struct ty_error *error)
+{
+    const char *path = NULL, *unit = "";
+    char value[sizeof args->paths[0]];
+    for (size_t i = 0; i < sizeof field_options / sizeof *field_options; i++)
+        if (strcmp(field_options[i].option, option) == 0) {
+            path = field_options[i].path;
+            unit = field_options[i].unit;
+        }
+    const bool bare = text[strspn(text, "0123456789.eE+-")] == '\0';
+    if (strlen(text) + 8 > sizeof value)
+        return cli_refuse(error, option, "\"%.40s\" is too long", text);
+    snprintf(value, sizeof value, "%s%s", text, bare ? unit : "");
+    ty_status status = path ? TY_OK : parse_every(text, &path, value, sizeof value, error);
+    if (status == TY_OK)
+        status = add_setting(args, TY_KIND_STORAGE, path, text, error);
+    if (status != TY_OK)
+        return status;
+    struct cli_setting *setting = &args->settings[args->n_settings - 1];
+    memcpy(args->paths[args->n_settings - 1], value, sizeof value);
+    setting->text = args->paths[args->n_settings - 1];
+    return TY_OK;
 }
 
 static ty_status store_option(struct cli_args *args, const struct cli_option *option,
@@ -127,6 +193,8 @@ static ty_status store_option(struct cli_args *args, const struct cli_option *op
         return *text ? TY_OK : cli_refuse(error, option->name, "its value is empty");
     case CLI_SET:
         return parse_set(args, text, error);
+    case CLI_FIELD:
+        return parse_field(args, option->name, text, error);
     case CLI_U32:
     case CLI_U64: {
         uint64_t max = option->type == CLI_U32 ? UINT32_MAX : UINT64_MAX;
@@ -247,7 +315,10 @@ static ty_status parse_option(struct cli_args *args, int *at, struct ty_error *e
         const char *value = option->type == CLI_SWITCH ? "" : take_value(args, at, inline_value);
         if (!value)
             return cli_refuse(error, word, "needs a value: %s", option->value);
-        return store_option(args, option, value, error);
+        ty_status status = store_option(args, option, value, error);
+        if (status == TY_OK && option->type == CLI_FIELD)
+            args->settings[args->n_settings - 1].origin = word;
+        return status;
     }
     const struct ty_field *field = word[1] == '-' ? find_plan_field(args, name) : NULL;
     if (field)

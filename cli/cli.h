@@ -8,6 +8,7 @@
 #define CLI_CLI_H
 
 #include "include/trainyard_records.h"
+#include "include/trainyard_storage.h"
 #include "include/trainyard_tools.h"
 #include <stdio.h>
 
@@ -41,7 +42,8 @@ struct cli_args {
     } pool;
     struct { /* prices, objectives, limits, failures */
         const char *price, *objective, *pareto, *tokens, *deadline, *budget, *headroom, *min_mfu,
-            *mtbf, *repair, *restart, *save, *phases, *confidence;
+            *mtbf, *repair, *restart, *save, *phases, *confidence, *detect, *spares, *shape,
+            *preempt;
     } goal;
     struct { /* of the command explain */
         const char *measured, *log, *profile;
@@ -64,7 +66,7 @@ struct cli_args {
     uint32_t n_words, n_settings;
     const char *words[CLI_MAX_WORDS]; /* what is not an option: `show model NAME` */
     struct cli_setting settings[CLI_MAX_SETTINGS];
-    char paths[CLI_MAX_SETTINGS][64]; /* storage of setting paths cut out of PATH=VALUE */
+    char paths[CLI_MAX_SETTINGS][64]; /* storage of paths cut out of PATH=VALUE, of made values */
     int argc;
     char **argv;
 };
@@ -102,7 +104,8 @@ struct cli_command {
     const char *details; /* paragraphs of the manual page, parted by newlines */
 };
 
-enum cli_option_type { CLI_SWITCH, CLI_TEXT, CLI_U32, CLI_U64, CLI_SET };
+/* CLI_FIELD: a field of TY_KIND_STORAGE under a name of its own (args.c). */
+enum cli_option_type { CLI_SWITCH, CLI_TEXT, CLI_U32, CLI_U64, CLI_SET, CLI_FIELD };
 
 struct cli_option {
     const char *name;
@@ -156,7 +159,8 @@ struct cli_inputs {
     struct ty_options options; /* its price points to the one below */
     struct ty_price price;
     struct ty_failures failures;
-    struct ty_goal goal; /* points to the two above: inputs must stay where they are */
+    struct ty_storage storage; /* options.storage points here where there is an input or a save */
+    struct ty_goal goal;       /* points to the two above: inputs must stay where they are */
 };
 
 ty_status cli_load_model(const struct cli_args *args, const char *name, struct ty_model *out,
@@ -173,6 +177,10 @@ ty_status cli_load_plan(const struct cli_args *args, struct ty_plan *out, struct
 /* Price list and --set price.*; leaves options.price NULL when neither is given. */
 ty_status cli_load_price(const struct cli_args *args, struct cli_inputs *out,
                          struct ty_error *error);
+/* Storage of cluster and plan file, flags and --set; leaves options.storage NULL without input and
+ * checkpoints. After the goal: the best interval depends on failures. */
+ty_status cli_load_storage(const struct cli_args *args, struct cli_inputs *out,
+                           struct ty_error *error);
 /* Objectives, limits and failures; after the price. */
 ty_status cli_load_goal(const struct cli_args *args, struct cli_inputs *out,
                         struct ty_error *error);
@@ -221,6 +229,11 @@ void cli_print_suggestion(const struct cli_inputs *inputs);
 /* Layout, speed and memory, or why there is no feasible plan; returns false then. */
 /* What the full rung found; nothing at other rungs. */
 void cli_print_fabric(const struct ty_prediction *prediction);
+/* Input pipeline, checkpoints, and the run with its failures; nothing where none was asked for. */
+void cli_print_storage(const struct ty_prediction *prediction, const struct cli_inputs *inputs);
+/* The run, where tokens or failures were given; false: they were not, or error says why. */
+bool cli_forecast(const struct ty_prediction *prediction, const struct cli_inputs *inputs,
+                  struct ty_forecast *out, struct ty_error *error);
 bool cli_print_headline(const struct ty_prediction *prediction, const struct cli_inputs *inputs);
 void cli_print_prediction(const struct ty_prediction *prediction, const struct cli_inputs *inputs);
 

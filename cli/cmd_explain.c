@@ -245,6 +245,7 @@ static int print_answer(const struct answer *a)
     if (a->has_gap)
         explain_print_gap(&a->gap);
     print_path(&a->explanation);
+    cli_print_storage(&a->prediction, a->inputs);
     print_resources(&a->explanation);
     print_changes(&a->explanation);
     return CLI_OK;

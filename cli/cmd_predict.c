@@ -14,7 +14,8 @@ static ty_status store_prediction(const struct cli_args *args, const struct cli_
                                    .model = &inputs->model,
                                    .cluster = &inputs->cluster,
                                    .profile = &inputs->profile,
-                                   .price = inputs->options.price};
+                                   .price = inputs->options.price,
+                                   .storage = inputs->options.storage};
     ty_status status = ty_store_open(args->db, false, &store, error);
     if (status == TY_OK)
         status = ty_store_begin(store, &study, &study_id, error);
@@ -26,10 +27,16 @@ static ty_status store_prediction(const struct cli_args *args, const struct cli_
     return status;
 }
 
-static int print_json(const struct ty_prediction *prediction, const struct ty_profile *profile,
+static int print_json(const struct ty_prediction *prediction, const struct cli_inputs *inputs,
                       const struct ty_evidence *evidence)
 {
-    char *text = ty_prediction_json(prediction, profile, evidence);
+    struct ty_forecast forecast;
+    struct ty_error error = {0};
+    const bool run = cli_forecast(prediction, inputs, &forecast, &error);
+    if (error.code != TY_OK)
+        return cli_fail(&error);
+    char *text =
+        ty_prediction_json(prediction, &inputs->profile, evidence, run ? &forecast : NULL);
     if (!text) {
         cli_warn("out of memory");
         return CLI_FAILED;
@@ -63,7 +70,7 @@ static int predict(const struct cli_args *args, struct cli_inputs *inputs, ty_pr
     if (!args->json) {
         print_evidence(&evidence);
         cli_print_prediction(&prediction, inputs);
-    } else if (print_json(&prediction, &inputs->profile, &evidence) != CLI_OK) {
+    } else if (print_json(&prediction, inputs, &evidence) != CLI_OK) {
         status = CLI_FAILED;
     }
     const bool answered = prediction.feasible || isfinite(prediction.step_time_s);

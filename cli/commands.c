@@ -147,6 +147,8 @@ const struct cli_command cli_commands[] = {
     {NULL, NULL, NULL, 0, 0, NULL, NULL}};
 
 #define TO(member) offsetof(struct cli_args, member)
+#define CLI_FEEDS  (CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE)
+#define CLI_FAILS  (CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SIZE)
 
 const struct cli_option cli_options[] = {
     {"model", 'm', CLI_TEXT, TO(model), "NAME|FILE",
@@ -322,8 +324,23 @@ const struct cli_option cli_options[] = {
      "energy_per_token, time_to_tokens, gpus"},
     {"pareto", 0, CLI_TEXT, TO(goal.pareto), "NAME,NAME[,NAME]", CLI_SWEEP,
      "plans that no other beats in all of these objectives, over all GPU counts"},
-    {"tokens", 0, CLI_TEXT, TO(goal.tokens), "N", CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
-     "tokens of the run, such as 15T; for time_to_tokens, --deadline, --budget"},
+    {"input", 0, CLI_FIELD, 0, "KIND", CLI_FEEDS,
+     "text, image or video: simulates the input pipeline of each GPU (docs/storage.md)"},
+    {"sample-bytes", 0, CLI_FIELD, 0, "SIZE", CLI_FEEDS, "... a sample as stored, such as 110KB"},
+    {"decode-ms", 0, CLI_FIELD, 0, "MS", CLI_FEEDS, "... CPU time of a sample"},
+    {"workers", 0, CLI_FIELD, 0, "N", CLI_FEEDS,
+     "... CPU processes per GPU; default: the cores there are"},
+    {"prefetch", 0, CLI_FIELD, 0, "N", CLI_FEEDS, "... batches of a GPU under way; default: 2"},
+    {"storage", 0, CLI_FIELD, 0, "TIER", CLI_FEEDS,
+     "... tier the data lie on: dram, nvme, pfs, object; default: pfs"},
+    {"checkpoint", 0, CLI_FIELD, 0, "sync|async", CLI_FEEDS,
+     "saves during the run: training waits for the tier, or for the copy to host memory"},
+    {"checkpoint-every", 0, CLI_FIELD, 0, "TIME|N steps", CLI_FEEDS,
+     "... between two; default: the best for --mtbf, else 1 h"},
+    {"checkpoint-storage", 0, CLI_FIELD, 0, "TIER", CLI_FEEDS, "... tier; default: pfs"},
+    {"tokens", 0, CLI_TEXT, TO(goal.tokens), "N", CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
+     "tokens of the run, such as 15T: predict prints its time; for time_to_tokens, --deadline, "
+     "--budget"},
     {"deadline", 0, CLI_TEXT, TO(goal.deadline), "TIME", CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
      "only plans that train the tokens in this time, such as 60d"},
     {"budget", 0, CLI_TEXT, TO(goal.budget), "MONEY", CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
@@ -332,13 +349,22 @@ const struct cli_option cli_options[] = {
      "only plans that leave this much memory free, such as 4GiB"},
     {"min-mfu", 0, CLI_TEXT, TO(goal.min_mfu), "RATIO", CLI_SWEEP | CLI_WHATIF,
      "only plans with this MFU or more, such as 40%"},
-    {"mtbf", 0, CLI_TEXT, TO(goal.mtbf), "TIME", CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
-     "mean time between failures of a node, such as 6000h: time and money count useful work"},
-    {"save", 0, CLI_TEXT, TO(goal.save), "TIME", CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
+    {"mtbf", 0, CLI_TEXT, TO(goal.mtbf), "TIME[/gpu|/job]", CLI_FAILS,
+     "mean time between failures of a node, such as 6000h, of a GPU or of the job: time and money "
+     "count useful work"},
+    {"mtbf-shape", 0, CLI_TEXT, TO(goal.shape), "K", CLI_FAILS,
+     "... Weibull shape of the time between failures; default: 1, exponential"},
+    {"preempt", 0, CLI_TEXT, TO(goal.preempt), "TIME", CLI_FAILS,
+     "... mean time between preemptions of the job; default: none"},
+    {"detect", 0, CLI_TEXT, TO(goal.detect), "TIME", CLI_FAILS,
+     "... until a failure is noticed; default: in --restart"},
+    {"spares", 0, CLI_TEXT, TO(goal.spares), "N", CLI_FAILS,
+     "... nodes that take over at once; fewer than needed stop the job; default: enough"},
+    {"save", 0, CLI_TEXT, TO(goal.save), "TIME", CLI_FAILS,
      "... how long a checkpoint stops training; default: 30 s"},
-    {"restart", 0, CLI_TEXT, TO(goal.restart), "TIME", CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
+    {"restart", 0, CLI_TEXT, TO(goal.restart), "TIME", CLI_FAILS,
      "... from a failure to training again; default: 300 s"},
-    {"repair", 0, CLI_TEXT, TO(goal.repair), "TIME", CLI_SIZE,
+    {"repair", 0, CLI_TEXT, TO(goal.repair), "TIME", CLI_FAILS,
      "... until a failed node is back; default: 24 h"},
     {"phases", 0, CLI_TEXT, TO(goal.phases), "FILE", CLI_SIZE,
      "phases of the run: tokens, sequence length and batch of each, planned downtime"},

@@ -118,28 +118,89 @@ static ty_status read_limits(const struct cli_args *args, struct ty_goal *goal,
     return status;
 }
 
-static ty_status read_failures(const struct cli_args *args, struct ty_failures *out,
-                               struct ty_error *error)
+/* "6000h" of a node, "50000h/gpu", "3h/job". */
+static ty_status read_mtbf(const char *text, double gpus_per_node, struct ty_failures *out,
+                           struct ty_error *error)
 {
-    const double unknown = (double)NAN;
-    *out = (struct ty_failures){unknown, unknown, unknown, unknown, unknown, unknown};
+    const char *slash = strchr(text, '/');
+    char time[32];
+    double mtbf_s;
+    snprintf(time, sizeof time, "%.*s", (int)(slash ? slash - text : (long)strlen(text)), text);
+    ty_status status = cli_time_parse(time, "--mtbf", &mtbf_s, error);
+    if (status != TY_OK)
+        return status;
+    if (slash && strcmp(slash, "/job") == 0)
+        out->job_mtbf_s = mtbf_s;
+    else if (slash && strcmp(slash, "/gpu") == 0)
+        out->node_mtbf_s = mtbf_s / gpus_per_node;
+    else if (!slash || strcmp(slash, "/node") == 0)
+        out->node_mtbf_s = mtbf_s;
+    else
+        return cli_refuse(error, "--mtbf", "\"%s\" is not a time of /node, /gpu or /job", text);
+    return mtbf_s > 0.0 ? TY_OK : cli_refuse(error, "--mtbf", "must be above 0");
+}
+
+static ty_status read_counts(const struct cli_args *args, struct ty_failures *out,
+                             struct ty_error *error)
+{
     const struct {
         const char *text, *where;
         double *value;
-    } times[] = {{args->goal.mtbf, "--mtbf", &out->node_mtbf_s},
-                 {args->goal.repair, "--repair", &out->repair_s},
+    } numbers[] = {{args->goal.spares, "--spares", &out->spares_held},
+                   {args->goal.shape, "--mtbf-shape", &out->weibull_shape}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (!numbers[i].text)
+            continue;
+        if (!args->goal.mtbf)
+            return cli_refuse(error, numbers[i].where, "has no effect without --mtbf");
+        ty_status status =
+            read_number(numbers[i].text, numbers[i].where, TY_UNIT_NONE, numbers[i].value, error);
+        if (status != TY_OK)
+            return status;
+        if (!(*numbers[i].value > 0.0))
+            return cli_refuse(error, numbers[i].where, "must be above 0");
+    }
+    return TY_OK;
+}
+
+static ty_status read_failures(const struct cli_args *args, double gpus_per_node,
+                               struct ty_failures *out, struct ty_error *error)
+{
+    const double unknown = (double)NAN;
+    *out = (struct ty_failures){.node_mtbf_s = unknown,
+                                .save_s = unknown,
+                                .restart_s = unknown,
+                                .repair_s = unknown,
+                                .interval_s = unknown,
+                                .spare_probability = unknown};
+    if (args->goal.mtbf) {
+        ty_status status = read_mtbf(args->goal.mtbf, gpus_per_node, out, error);
+        if (status != TY_OK)
+            return status;
+    }
+    const struct {
+        const char *text, *where;
+        double *value;
+    } times[] = {{args->goal.repair, "--repair", &out->repair_s},
                  {args->goal.restart, "--restart", &out->restart_s},
-                 {args->goal.save, "--save", &out->save_s}};
+                 {args->goal.save, "--save", &out->save_s},
+                 {args->goal.detect, "--detect", &out->detect_s},
+                 {args->goal.preempt, "--preempt", &out->preemption_s}};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
         if (!times[i].text)
             continue;
-        if (!args->goal.mtbf)
+        if (!args->goal.mtbf && times[i].value != &out->preemption_s && !args->goal.preempt)
             return cli_refuse(error, times[i].where, "has no effect without --mtbf");
         ty_status status = cli_time_parse(times[i].text, times[i].where, times[i].value, error);
         if (status != TY_OK)
             return status;
     }
-    return TY_OK;
+    return read_counts(args, out, error);
+}
+
+static double node_gpus(const struct ty_cluster *cluster)
+{
+    return cluster->gpus_per_node ? cluster->gpus_per_node : 8.0;
 }
 
 ty_status cli_load_goal(const struct cli_args *args, struct cli_inputs *out, struct ty_error *error)
@@ -150,8 +211,8 @@ ty_status cli_load_goal(const struct cli_args *args, struct cli_inputs *out, str
     if (status == TY_OK)
         status = read_limits(args, goal, error);
     if (status == TY_OK)
-        status = read_failures(args, &out->failures, error);
+        status = read_failures(args, node_gpus(&out->cluster), &out->failures, error);
     goal->price = out->options.price;
-    goal->failures = args->goal.mtbf ? &out->failures : NULL;
+    goal->failures = args->goal.mtbf || args->goal.preempt ? &out->failures : NULL;
     return status;
 }

@@ -97,6 +97,42 @@ ty_status cli_load_price(const struct cli_args *args, struct cli_inputs *out,
     return status == TY_OK ? apply_settings(args, TY_KIND_PRICE, &out->price, error) : status;
 }
 
+/* A field of an input or a checkpoint that there is not has no effect. */
+static ty_status check_storage(const struct cli_args *args, const struct ty_storage *storage,
+                               struct ty_error *error)
+{
+    for (uint32_t i = 0; i < args->n_settings; i++) {
+        const struct cli_setting *setting = &args->settings[i];
+        if (setting->kind != TY_KIND_STORAGE)
+            continue;
+        const bool input = strncmp(setting->path, "input.", 6) == 0;
+        const bool save = strncmp(setting->path, "checkpoint.", 11) == 0;
+        if (!storage->input.kind && (input || (!save && !storage->checkpoint.mode)))
+            return cli_refuse(error, setting->origin, "has no effect without --input%s",
+                              input ? "" : " or --checkpoint");
+        if (!storage->checkpoint.mode && save)
+            return cli_refuse(error, setting->origin, "has no effect without --checkpoint");
+    }
+    if (storage->checkpoint.mode && args->goal.save)
+        return cli_refuse(error, "--save", "has no effect with --checkpoint, which tells it");
+    return TY_OK;
+}
+
+ty_status cli_load_storage(const struct cli_args *args, struct cli_inputs *out,
+                           struct ty_error *error)
+{
+    struct ty_storage *storage = &out->storage;
+    ty_status status =
+        input_status(ty_storage_load(args->cluster, args->plan, storage, error), error);
+    if (status == TY_OK)
+        status = apply_settings(args, TY_KIND_STORAGE, storage, error);
+    if (status == TY_OK)
+        status = check_storage(args, storage, error);
+    storage->failures = out->goal.failures;
+    out->options.storage = storage->input.kind || storage->checkpoint.mode ? storage : NULL;
+    return status;
+}
+
 static ty_status load_plan_file(const struct cli_args *args, struct ty_plan *out,
                                 struct ty_error *error)
 {
@@ -339,13 +375,16 @@ ty_status cli_load(const struct cli_args *args, bool lists, struct cli_inputs *o
         status = cli_load_price(args, out, error);
     if (status == TY_OK)
         status = cli_load_goal(args, out, error);
+    if (status == TY_OK)
+        status = cli_load_storage(args, out, error);
     out->space.fixed = out->plan;
     return status;
 }
 
 void cli_warn_unused(const struct cli_args *args, uint32_t used)
 {
-    static const char *const names[] = {"gpu", "cluster", "model", "plan", "profile", "price"};
+    static const char *const names[] = {"gpu",     "cluster", "model",  "plan",
+                                        "profile", "price",   "storage"};
     if (args->quiet)
         return;
     for (uint32_t i = 0; i < args->n_settings; i++)

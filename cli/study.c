@@ -135,6 +135,7 @@ ty_status cli_study_open(const struct cli_args *args, const struct cli_inputs *i
                                    .cluster = &inputs->cluster,
                                    .profile = &inputs->profile,
                                    .price = inputs->options.price,
+                                   .storage = inputs->options.storage,
                                    .arguments = arguments};
     status =
         arguments ? begin(args, &study, out, error) : cli_refuse(error, "--db", "out of memory");

@@ -91,7 +91,8 @@ enum ty_kind {
     TY_KIND_MODEL,
     TY_KIND_PLAN,
     TY_KIND_PROFILE,
-    TY_KIND_PRICE /* trainyard_cost.h */
+    TY_KIND_PRICE,  /* trainyard_cost.h */
+    TY_KIND_STORAGE /* trainyard_storage.h */
 };
 
 enum ty_field_type {
@@ -584,6 +585,8 @@ TY_API const char *ty_flops_name(enum ty_flops convention);
 
 struct ty_scenario;
 struct ty_fabric_report;
+struct ty_storage; /* trainyard_storage.h */
+struct ty_storage_report;
 enum ty_rung { TY_RUNG_AUTO, TY_RUNG_SCREEN, TY_RUNG_BOUND, TY_RUNG_SIMULATE, TY_RUNG_FULL };
 enum ty_fit { TY_FIT_NO, TY_FIT_TIGHT, TY_FIT_YES };
 
@@ -648,6 +651,7 @@ struct ty_options {
     double max_time_s;            /* simulated time; 0 = no limit */
     const struct ty_price *price; /* for the outlay; NULL: energy alone */
     const struct ty_scenario *scenario; /* rung full: trainyard_fabric.h; NULL: nothing amiss */
+    const struct ty_storage *storage;   /* input pipeline and checkpoints; NULL: neither */
 };
 
 struct ty_prediction {
@@ -671,13 +675,14 @@ struct ty_prediction {
     const struct ty_stage_memory *stages; /* [n_stages] */
     double peak_bytes;
     uint32_t n_groups, n_violations, n_notes;
-    const struct ty_group *groups;         /* [n_groups] */
-    const struct ty_violation *violations; /* [n_violations] */
-    const struct ty_note *notes;           /* [n_notes], largest effect first */
-    struct ty_plan plan;                   /* resolved: every default and derived value */
-    struct ty_outlay outlay;               /* NAN throughout without a step time */
-    uint64_t n_events;                     /* of the simulation */
-    const struct ty_fabric_report *fabric; /* rung full: trainyard_fabric.h; else NULL */
+    const struct ty_group *groups;           /* [n_groups] */
+    const struct ty_violation *violations;   /* [n_violations] */
+    const struct ty_note *notes;             /* [n_notes], largest effect first */
+    struct ty_plan plan;                     /* resolved: every default and derived value */
+    struct ty_outlay outlay;                 /* NAN throughout without a step time */
+    uint64_t n_events;                       /* of the simulation */
+    const struct ty_fabric_report *fabric;   /* rung full: trainyard_fabric.h; else NULL */
+    const struct ty_storage_report *storage; /* what options.storage brought; else NULL */
 };
 
 /* Resolves the defaults of a plan (sizes, switches of the stack, dp, n_micro) and names each in

@@ -79,6 +79,12 @@ struct ty_failures {
     double repair_s;          /* until a node is back; default 24 h */
     double interval_s;        /* work between checkpoints; default: the best */
     double spare_probability; /* that the spares suffice; default 0.99 */
+    /* 0: none of it */
+    double job_mtbf_s;    /* failures that no node causes: software, network, operators */
+    double preemption_s;  /* mean time between two preemptions of the job */
+    double detect_s;      /* until a failure is noticed, before the restart */
+    double weibull_shape; /* of the time between failures; 1 or 0: exponential */
+    double spares_held;   /* nodes ready; too few stop the job until a repair. 0: enough */
 };
 /* Of a job on n_nodes. */
 struct ty_goodput {
@@ -87,9 +93,25 @@ struct ty_goodput {
     double useful_ratio; /* share of the time that advances the job; 1 without failures */
     uint32_t spares;     /* nodes to hold ready */
 };
-/* Exact for exponential failures. returns TY_OK, TY_ERR_RANGE. */
+/* 1 / M = nodes / node MTBF + 1 / job MTBF + 1 / preemption. Exact for exponential failures; with a
+ * Weibull shape the mean of simulated runs, seed fixed. The share of time in which the spares held
+ * suffice is a factor of the useful ratio. returns TY_OK, TY_ERR_RANGE, TY_ERR_NOMEM. */
 TY_API TY_MUST_CHECK ty_status ty_goodput(const struct ty_failures *failures, double n_nodes,
                                           struct ty_goodput *out, struct ty_error *error);
+
+/* A run of so many tokens, after failures: struct ty_size_result has the equations. */
+enum ty_quantile { TY_P10, TY_P50, TY_P90, TY_N_QUANTILES };
+struct ty_forecast {
+    struct ty_goodput goodput;
+    double tokens_per_s;           /* that advance the job */
+    double time_s[TY_N_QUANTILES]; /* NAN without tokens */
+};
+/* Of a simulated prediction; its checkpoints take the place of failures->save_s where it has them.
+ * failures NULL: none; tokens NAN: no time. returns TY_OK, TY_ERR_RANGE. */
+TY_API TY_MUST_CHECK ty_status ty_forecast_of(const struct ty_prediction *prediction,
+                                              const struct ty_failures *failures,
+                                              uint32_t gpus_per_node, double tokens,
+                                              struct ty_forecast *out, struct ty_error *error);
 
 /* ---- what a search looks for -------------------------------------------------------------- */
 
@@ -176,8 +198,6 @@ struct ty_size {
     double deadline_s, budget;          /* NAN: none */
     double confidence;                  /* probability with which they are kept; NAN: 0.5 */
 };
-
-enum ty_quantile { TY_P10, TY_P50, TY_P90, TY_N_QUANTILES };
 
 /* The run on one count of GPUs.
  *

@@ -49,6 +49,11 @@ TY_API TY_MUST_CHECK ty_status ty_plan_load(const char *path, struct ty_plan *ou
 /* Prices: a file; date and currency must be in it. */
 TY_API TY_MUST_CHECK ty_status ty_price_load(const char *path, struct ty_price *out,
                                              struct ty_error *error);
+struct ty_storage; /* trainyard_storage.h */
+/* The keys "storage" of a cluster (name or file), "input" and "checkpoint" of a plan file; either
+ * may be NULL. What is not given is at its default: no input pipeline, no checkpoints. */
+TY_API TY_MUST_CHECK ty_status ty_storage_load(const char *cluster, const char *plan,
+                                               struct ty_storage *out, struct ty_error *error);
 /* Phases of a run (docs/formats.md, "Job"). */
 TY_API TY_MUST_CHECK ty_status ty_job_load(const char *path, struct ty_job *out,
                                            struct ty_error *error);
@@ -105,6 +110,7 @@ struct ty_study {
     const struct ty_profile *profile;
     const struct ty_price *price; /* NULL: none */
     const char *arguments;        /* what else decides its rows, a line each; NULL: nothing */
+    const struct ty_storage *storage; /* NULL: none */
 };
 /* Starts a study: its inputs with their content hash, versions. */
 TY_API TY_MUST_CHECK ty_status ty_store_begin(ty_store *store, const struct ty_study *study,
@@ -403,12 +409,13 @@ TY_API TY_MUST_CHECK ty_status ty_comm_compare(const struct ty_collective_query 
 TY_API char *ty_comm_json(const struct ty_comm *comm);
 
 struct ty_evidence; /* trainyard_calibrate.h */
-/* JSON of a prediction (the keys of `predict --json`; evidence NULL: without that key) or of a
- * search (its best plans, predicted once more, with the same keys); free with ty_text_free. NULL:
- * out of memory, or a plan of the search that its own inputs refuse. */
+/* JSON of a prediction (the keys of `predict --json`; evidence, forecast NULL: without that key) or
+ * of a search (its best plans, predicted once more, with the same keys); free with ty_text_free.
+ * NULL: out of memory, or a plan of the search that its own inputs refuse. */
 TY_API char *ty_prediction_json(const struct ty_prediction *prediction,
                                 const struct ty_profile *profile,
-                                const struct ty_evidence *evidence);
+                                const struct ty_evidence *evidence,
+                                const struct ty_forecast *forecast);
 /* Of one sizing for each kind of machine; best: index of the one to take, n for none. */
 TY_API char *ty_size_json(const struct ty_size *size, const struct ty_size_result *result,
                           uint32_t n, uint32_t best);

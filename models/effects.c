@@ -61,7 +61,8 @@ static bool apply(const struct note_origin *origin, struct setting *setting, str
         return write_number(field, &setting->profile, origin->alternative);
     case TY_KIND_MODEL:
         return write_number(field, &setting->model, origin->alternative);
-    case TY_KIND_PRICE: /* no step time depends on it */
+    case TY_KIND_PRICE:   /* no step time depends on it */
+    case TY_KIND_STORAGE: /* its defaults are not notes */
         return false;
     }
     return false;

@@ -3,6 +3,7 @@
  * The scratch of one worker and the rungs that climb on it: memory, then simulation. Predictor,
  * search and effects all go through here, so a plan is judged in one way only.
  */
+#include "models/feed.h"
 #include "models/predict.h"
 
 ty_status evaluator_init(struct evaluator *evaluator, const struct ty_allocator *allocator)
@@ -75,6 +76,9 @@ ty_status evaluator_simulate(struct evaluator *evaluator, const struct setting *
         step_simulate(evaluator->step, setting, plan, evaluator->slots, options, &result, error);
     if (status == TY_OK && options && options->rung == TY_RUNG_FULL)
         status = unfold(evaluator, setting, plan, options, &result, error);
+    if (status == TY_OK && options && options->storage)
+        status = feed_step(options->storage, setting, plan, &evaluator->allocator, &result,
+                           &evaluator->storage, error);
     if (status == TY_OK)
         *out = result;
     return status;

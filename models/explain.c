@@ -288,10 +288,14 @@ ty_status ty_predictor_explain(ty_predictor *predictor, const struct ty_plan *pl
     if (isfinite(base.step_time_s)) {
         /* One rank per stage, whatever the rung: that step is explained. */
         struct ty_options even = options ? *options : defaults;
-        if (even.rung == TY_RUNG_FULL)
+        if (even.rung == TY_RUNG_FULL) {
             even.rung = TY_RUNG_SIMULATE;
+            even.storage = NULL; /* its lines are of the full step */
+        }
         struct ty_prediction folded = base;
-        folded.step_time_s = answer.step_time_s = step_end_s(predictor->evaluator.step);
+        answer.step_time_s = step_end_s(predictor->evaluator.step);
+        if (!even.storage) /* else with input and checkpoint, as every alternative */
+            folded.step_time_s = answer.step_time_s;
         struct explainer x = {.predictor = predictor,
                               .asked = plan,
                               .base = &folded,

@@ -4,27 +4,15 @@
  * manual are derived from them. Ranges are wide on purpose: they refuse what no machine or model
  * can have (and what would overflow later), not what is unusual.
  */
-#include "models/fields.h"
 #include "include/trainyard_cost.h"
+#include "include/trainyard_storage.h"
+#include "models/fields.h"
+#include "models/fields_rows.h"
 
 #include <math.h>
 #include <string.h>
 
 #define N_OF(table) (sizeof(table) / sizeof *(table))
-
-/* One row of a table; S: struct, m: member (may be nested), P: path. */
-#define ROW(S, m, P, type, unit, min, max, names, help)                                            \
-    {                                                                                              \
-        P, type, TY_UNIT_##unit, offsetof(struct S, m), sizeof(((struct S *)0)->m), min, max,      \
-            names, help                                                                            \
-    }
-#define DOUBLE(S, m, P, unit, min, max, help)                                                      \
-    ROW(S, m, P, TY_FIELD_DOUBLE, unit, min, max, NULL, help)
-#define U32(S, m, P, unit, min, max, help) ROW(S, m, P, TY_FIELD_U32, unit, min, max, NULL, help)
-#define ENUM(S, m, P, names, help)         ROW(S, m, P, TY_FIELD_ENUM, NONE, 0, 0, names, help)
-#define FLAGS(S, m, P, names, given, help) ROW(S, m, P, TY_FIELD_FLAGS, NONE, 0, given, names, help)
-#define TEXT(S, m, P, help)                ROW(S, m, P, TY_FIELD_TEXT, NONE, 0, 0, NULL, help)
-#define BOOL(S, m, P, help)                ROW(S, m, P, TY_FIELD_BOOL, NONE, 0, 0, NULL, help)
 
 /* ---- names of enums, index = value; "" cannot be chosen --------------------------------- */
 
@@ -504,6 +492,8 @@ const struct ty_field *ty_fields(enum ty_kind kind, size_t *n)
         [TY_KIND_PROFILE] = {profile_fields, N_OF(profile_fields)},
         [TY_KIND_PRICE] = {price_fields, N_OF(price_fields)},
     };
+    if (kind == TY_KIND_STORAGE)
+        return fields_storage(n);
     *n = tables[kind].n;
     return tables[kind].fields;
 }
@@ -523,6 +513,7 @@ void ty_init(enum ty_kind kind, void *value)
         [TY_KIND_PLAN] = sizeof(struct ty_plan),
         [TY_KIND_PROFILE] = sizeof(struct ty_profile),
         [TY_KIND_PRICE] = sizeof(struct ty_price),
+        [TY_KIND_STORAGE] = sizeof(struct ty_storage),
     };
     memset(value, 0, bytes[kind]);
     size_t n;

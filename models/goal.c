@@ -7,13 +7,12 @@
  */
 #include "models/goal.h"
 #include "include/trainyard_ratio.h"
+#include "models/failures.h"
+#include "models/feed.h"
 #include "models/predict.h"
-#include "models/reliability.h"
 #include "sim/error.h"
 
 #include <math.h>
-
-#define SPARE_PROBABILITY 0.99
 
 const char *ty_objective_name(enum ty_objective objective)
 {
@@ -36,49 +35,35 @@ void ty_goal_init(struct ty_goal *goal)
 
 /* ---- failures ----------------------------------------------------------------------------- */
 
-static double or_default(double value, double otherwise)
+/* A time per save that no step time enters, so that a bound and a simulation of a plan get the same
+ * share: the interval is rounded to whole seconds instead of whole steps. */
+static ty_status goodput_of_saves(const struct goal *goal, const struct ty_plan *plan,
+                                  struct ty_goodput *out)
 {
-    return isnan(value) ? otherwise : value;
+    struct ty_storage storage = *goal->storage;
+    struct ty_save_report save;
+    storage.failures = goal->asked.failures;
+    const ty_status status = feed_save(&storage, goal->setting, plan, 1.0, 0.0, &save, NULL);
+    const double nodes = ceil((double)plan->n_gpus / goal->cost.cluster->gpus_per_node);
+    return status == TY_OK ? failures_goodput_of(goal->asked.failures, nodes, &save, out, NULL)
+                           : status;
 }
 
-ty_status ty_goodput(const struct ty_failures *failures, double n_nodes, struct ty_goodput *out,
-                     struct ty_error *error)
+ty_status goal_goodput(const struct goal *goal, const struct ty_plan *plan, struct ty_goodput *out)
 {
-    if (!(n_nodes > 0.0) || failures->node_mtbf_s <= 0.0)
-        return error_set(error, TY_ERR_RANGE, "mtbf", "and the number of nodes must be positive");
-    if (isnan(failures->node_mtbf_s)) {
-        *out = (struct ty_goodput){.mtbf_s = INFINITY, .interval_s = INFINITY, .useful_ratio = 1.0};
+    const double nodes = ceil((double)plan->n_gpus / goal->cost.cluster->gpus_per_node);
+    *out = (struct ty_goodput){.mtbf_s = INFINITY, .interval_s = INFINITY, .useful_ratio = 1.0};
+    if (!goal->asked.failures)
         return TY_OK;
-    }
-    struct reliability job = {.mtbf_s = failures->node_mtbf_s / n_nodes,
-                              .save_s = or_default(failures->save_s, TY_DEFAULT_SAVE_S),
-                              .restart_s = or_default(failures->restart_s, TY_DEFAULT_RESTART_S),
-                              .shape = 1.0};
-    job.interval_s =
-        or_default(failures->interval_s, reliability_best_interval_s(job.mtbf_s, job.save_s));
-    job.interval_s = fmax(job.interval_s, 1.0); /* C = 0: as short as may be */
-    const ty_status status = reliability_check(&job, error);
-    if (status != TY_OK)
-        return status;
-    const double out_nodes =
-        n_nodes * or_default(failures->repair_s, TY_DEFAULT_REPAIR_S) / failures->node_mtbf_s;
-    *out = (struct ty_goodput){
-        .mtbf_s = job.mtbf_s,
-        .interval_s = job.interval_s,
-        .useful_ratio = reliability_efficiency(&job),
-        .spares = reliability_spares(out_nodes,
-                                     or_default(failures->spare_probability, SPARE_PROBABILITY))};
-    return TY_OK;
+    if (goal->storage && goal->storage->checkpoint.mode != TY_SAVE_NONE)
+        return goodput_of_saves(goal, plan, out);
+    return ty_goodput(goal->asked.failures, nodes, out, NULL);
 }
 
 double goal_useful_ratio(const struct goal *goal, const struct ty_plan *plan)
 {
-    if (!goal->asked.failures)
-        return 1.0;
     struct ty_goodput goodput;
-    const double nodes = ceil((double)plan->n_gpus / goal->cost.cluster->gpus_per_node);
-    return ty_goodput(goal->asked.failures, nodes, &goodput, NULL) == TY_OK ? goodput.useful_ratio
-                                                                            : (double)NAN;
+    return goal_goodput(goal, plan, &goodput) == TY_OK ? goodput.useful_ratio : (double)NAN;
 }
 
 /* ---- set-up ------------------------------------------------------------------------------- */

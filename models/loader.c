@@ -91,7 +91,7 @@ static void stage_times(const struct loader *loader, const struct loader_source 
 }
 
 /* The equation of the header. */
-static double step_time_s(const struct loader *loader, const double *stage_s, double compute_s)
+double loader_time_s(const struct loader *loader, const double *stage_s, double compute_s)
 {
     double longest_s = compute_s, sum_s = 0.0;
     for (int i = 0; i < LOADER_N_STAGES; i++) {
@@ -112,7 +112,7 @@ static double stall_with(const struct loader *loader, const struct loader_step *
                               [LOADER_DECODE] = step->stage_s[LOADER_DECODE],
                               [LOADER_COPY] = step->stage_s[LOADER_COPY]};
     const double compute_s = step->step_s * (1.0 - step->stall_ratio);
-    return 1.0 - compute_s / step_time_s(loader, stage_s, compute_s);
+    return 1.0 - compute_s / loader_time_s(loader, stage_s, compute_s);
 }
 
 static enum loader_stage longest_stage(const double *stage_s)
@@ -141,7 +141,7 @@ ty_status loader_step(const struct loader *loader, const struct loader_source *s
     out->read = tier_stack_rate(source->levels, source->shares, source->n_levels, &use);
     out->memory_bytes = memory_bytes;
     stage_times(loader, source, &out->read, out->stage_s);
-    out->step_s = step_time_s(loader, out->stage_s, compute_s);
+    out->step_s = loader_time_s(loader, out->stage_s, compute_s);
     out->stall_ratio = 1.0 - compute_s / out->step_s;
     out->limit = out->stall_ratio > 0.0 ? longest_stage(out->stage_s) : LOADER_N_STAGES;
     const double cpu_s = loader->batch * loader->worker_s / loader->workers;

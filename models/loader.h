@@ -69,6 +69,9 @@ ty_status loader_check(const struct loader *loader, struct ty_error *error);
 ty_status loader_step(const struct loader *loader, const struct loader_source *source,
                       double compute_s, struct loader_step *out, struct ty_error *error);
 
+/* A step of these stages, by the equation above. */
+double loader_time_s(const struct loader *loader, const double *stage_s, double compute_s);
+
 /* The inverse: what a stall of at most `stall_ratio` needs, stages overlapping. */
 struct loader_need {
     double workers;       /* per GPU, whole */

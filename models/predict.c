@@ -254,6 +254,10 @@ static ty_status simulate(ty_predictor *predictor, const struct ty_plan *asked,
         predictor->fabric.memory_bytes = (double)predictor->meter.held_bytes;
         answer->fabric = &predictor->fabric;
     }
+    if (options->storage) { /* kept: the effects simulate other plans */
+        predictor->storage = predictor->evaluator.storage;
+        answer->storage = &predictor->storage;
+    }
     report_intervals(&predictor->setting, answer);
     if (!options->effects)
         return TY_OK;
@@ -261,6 +265,8 @@ static ty_status simulate(ty_predictor *predictor, const struct ty_plan *asked,
     const bool full = options->rung == TY_RUNG_FULL;
     struct ty_options even = *options;
     even.rung = TY_RUNG_SIMULATE;
+    if (full)
+        even.storage = NULL;
     const struct effects_base base = {.setting = &predictor->setting,
                                       .plan = asked,
                                       .options = &even,

@@ -3,6 +3,7 @@
 #ifndef MODELS_PREDICT_H
 #define MODELS_PREDICT_H
 
+#include "include/trainyard_storage.h"
 #include "models/full.h"
 #include "models/memory.h"
 #include "models/step.h"
@@ -15,8 +16,9 @@ struct evaluator {
     struct ty_stage_memory *stages;
     size_t n_slots, n_stages; /* capacities */
     struct step *step;
-    bool unfolded;     /* the last simulation was of every rank, in full */
-    struct full *full; /* made when the full rung is first asked for */
+    bool unfolded;                    /* the last simulation was of every rank, in full */
+    struct full *full;                /* made when the full rung is first asked for */
+    struct ty_storage_report storage; /* of the last simulation with options.storage */
 };
 
 #define PREDICT_MAX_VIOLATIONS 32
@@ -31,7 +33,8 @@ struct ty_predictor {
     struct ty_violation violation[PREDICT_MAX_VIOLATIONS];
     struct ty_group group[PREDICT_MAX_GROUPS];
     struct ty_fabric_report fabric; /* of the last full rung */
-    struct arena explanation;       /* arrays of the last ty_predictor_explain */
+    struct ty_storage_report storage;
+    struct arena explanation; /* arrays of the last ty_predictor_explain */
 };
 
 ty_status evaluator_init(struct evaluator *evaluator, const struct ty_allocator *allocator);

@@ -143,8 +143,9 @@ ty_status tier_shares(const struct tier *levels, uint32_t n, const struct tier_d
         const double copies = data->cooperative && !levels[i].shared ? data->nodes : 1.0;
         cached_bytes += levels[i].capacity_bytes * copies;
         double hit_ratio;
-        const ty_status status = cache_shuffled_hit_ratio(data->policy, cached_bytes / data->bytes,
-                                                          allocator, &hit_ratio);
+        const struct cache_policy *policy = levels[i].policy ? levels[i].policy : data->policy;
+        const ty_status status =
+            cache_shuffled_hit_ratio(policy, cached_bytes / data->bytes, allocator, &hit_ratio);
         if (status != TY_OK)
             return status;
         found[i] = fmax(hit_ratio - served, 0.0);

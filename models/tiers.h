@@ -22,8 +22,9 @@ struct tier {
     double write_bytes_per_s, total_write_bytes_per_s; /* likewise */
     double ops_per_s, total_ops_per_s;                 /* likewise, requests */
     double latency_s;
-    double capacity_bytes; /* a shared tier: of the whole; else of one node */
-    bool shared;           /* one for all nodes */
+    double capacity_bytes;             /* a shared tier: of the whole; else of one node */
+    bool shared;                       /* one for all nodes */
+    const struct cache_policy *policy; /* as a cache; NULL: that of the data (below) */
 };
 
 #define TIER_LIMIT_LIST(X)                                                                         \

@@ -256,6 +256,7 @@ void json_prediction(struct json_writer *json, const struct ty_prediction *p,
     write_memory(json, p);
     write_groups(json, p);
     write_fabric(json, p->fabric);
+    json_storage(json, p->storage);
     json_text(json, "profile", profile->name);
     json_text(json, "stack", profile->stack);
     json_plan(json, "resolved_plan", &p->plan);
@@ -276,13 +277,14 @@ static void write_evidence(struct json_writer *json, const struct ty_evidence *e
 }
 
 char *ty_prediction_json(const struct ty_prediction *prediction, const struct ty_profile *profile,
-                         const struct ty_evidence *evidence)
+                         const struct ty_evidence *evidence, const struct ty_forecast *forecast)
 {
     struct json_writer json;
     json_begin(&json);
     json_object(&json, NULL);
     if (evidence)
         write_evidence(&json, evidence);
+    json_forecast(&json, forecast);
     json_prediction(&json, prediction, profile);
     json_close(&json);
     return json_finish(&json);

@@ -213,6 +213,9 @@ static ty_status add_input(ty_store *store, int64_t study_id, enum ty_kind kind,
         kind_name = "cluster";
         name = ((const struct ty_cluster *)value)->name;
         break;
+    case TY_KIND_STORAGE:
+        kind_name = name = "storage";
+        break;
     case TY_KIND_PRICE:
         kind_name = "price";
         name = ((const struct ty_price *)value)->name;
@@ -264,6 +267,8 @@ ty_status store_add_study(ty_store *store, const struct ty_study *study, int64_t
         status = add_input(store, *study_id, TY_KIND_PROFILE, study->profile, error);
     if (status == TY_OK && study->price)
         status = add_input(store, *study_id, TY_KIND_PRICE, study->price, error);
+    if (status == TY_OK && study->storage)
+        status = add_input(store, *study_id, TY_KIND_STORAGE, study->storage, error);
     return status;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "search/hunt.h"
 #include "search/parallel.h"
+#include "models/feed.h"
 #include "sim/error.h"
 
 #include <stdlib.h>
@@ -11,6 +12,20 @@
 #define MIN_ROUND   4 /* plans of a round follow the length of the list, within these */
 #define MAX_ROUND   64
 #define DEFAULT_TOP 10
+
+/* What the input and the checkpoints of every plan share is refused once, by name. */
+static ty_status open_storage(struct hunt *hunt, struct ty_error *error)
+{
+    const struct ty_storage *storage = hunt->search->options.storage;
+    if (!storage)
+        return TY_OK;
+    hunt->goal.setting = &hunt->setting;
+    hunt->goal.storage = storage;
+    if (hunt->goal.asked.failures && storage->checkpoint.every_steps)
+        return error_set(error, TY_ERR_RANGE, "checkpoint.every_steps",
+                         "a search with failures needs the interval as a time, checkpoint.every");
+    return feed_check(storage, &hunt->setting.cluster, error);
+}
 
 static ty_status open_hunt(struct hunt *hunt, struct ty_error *error)
 {
@@ -24,6 +39,9 @@ static ty_status open_hunt(struct hunt *hunt, struct ty_error *error)
     if (status != TY_OK)
         return status;
     status = goal_init(search->goal, &hunt->setting.cluster, &hunt->goal, error);
+    if (status != TY_OK)
+        return status;
+    status = open_storage(hunt, error);
     if (status != TY_OK)
         return status;
     hunt->pareto.n_objectives = hunt->goal.asked.n_objectives;

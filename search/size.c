@@ -6,6 +6,8 @@
  */
 #include "include/trainyard_cost.h"
 #include "models/cost.h"
+#include "models/failures.h"
+#include "models/goal.h"
 #include "models/interval.h"
 #include "models/predict.h"
 #include "sim/error.h"
@@ -67,20 +69,6 @@ static ty_status run_phases(struct sizing *s, double left_s, struct ty_size_resu
     return status;
 }
 
-/* v^2 of trainyard_cost.h */
-static double failure_variance(const struct sizing *s, const struct ty_goodput *goodput,
-                               double time_s)
-{
-    const double restart_s = s->size->failures && !isnan(s->size->failures->restart_s)
-                                 ? s->size->failures->restart_s
-                                 : TY_DEFAULT_RESTART_S;
-    const double tau_s = goodput->interval_s;
-    if (!isfinite(goodput->mtbf_s))
-        return 0.0;
-    const double squared_s2 = restart_s * restart_s + restart_s * tau_s + tau_s * tau_s / 3.0;
-    return squared_s2 / (goodput->mtbf_s * time_s);
-}
-
 static double probability_below(double limit, double median, double spread)
 {
     return isnan(limit) ? (double)NAN : ty_probability_faster(median, limit, spread * Z_90, MEDIAN);
@@ -115,16 +103,10 @@ static void judge(const struct sizing *s, struct ty_size_result *out)
     out->half_80 = interval_half_widths(&s->setting.profile, &s->setting.model, &out->phase[0].plan,
                                         INTERVAL_TIME)
                        .of_80;
-    const double known = isnan(out->half_80) ? 0.0 : out->half_80 / Z_90;
-    const double spread = sqrt(known * known + failure_variance(s, &out->goodput, time_s));
-    static const double z[TY_N_QUANTILES] = {-1.0, 0.0, 1.0};
-    out->time_s[TY_P50] = time_s;
+    const double spread = failures_spread(s->size->failures, &out->goodput, time_s, out->half_80);
+    failures_quantiles(time_s, spread, out->time_s);
     const double money = outlay(s, out);
-    for (int i = 0; i < TY_N_QUANTILES; i++) {
-        const double factor = exp(z[i] * Z_90 * spread);
-        out->time_s[i] = time_s * factor;
-        out->money[i] = money * factor;
-    }
+    failures_quantiles(money, spread, out->money);
     out->p_meet_deadline = probability_below(s->size->deadline_s, time_s, spread);
     out->p_meet_budget = probability_below(s->size->budget, money, spread);
 }
@@ -158,6 +140,14 @@ static ty_status try_count(struct sizing *s, uint32_t n_gpus, struct ty_size_res
         status = run_phases(s, left_s, out, &fits, error);
     if (status != TY_OK || !fits)
         return status;
+    const struct goal saves = {.asked = s->goal,
+                               .cost = s->cost,
+                               .setting = &s->setting,
+                               .storage = size->options.storage};
+    if (size->options.storage)
+        status = goal_goodput(&saves, &out->phase[0].plan, &out->goodput);
+    if (status != TY_OK)
+        return error_set(error, status, "checkpoint", "%s", ty_status_text(status));
     judge(s, out);
     out->feasible = keeps_limits(size, out);
     return TY_OK;

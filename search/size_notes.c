@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What a sizing takes for granted, as notes. */
 #include "include/trainyard_cost.h"
+#include "include/trainyard_storage.h"
 #include "sim/error.h"
 
 #include <math.h>
@@ -38,7 +39,10 @@ static void add_failures(struct list *list, const struct ty_size *size,
         add(list, "mtbf", "no failures: every second is useful, no spares; give --mtbf", "none");
         return;
     }
-    add_default(list, "save", failures->save_s, TY_DEFAULT_SAVE_S, "a checkpoint stops training");
+    const struct ty_storage *storage = size->options.storage;
+    if (!storage || storage->checkpoint.mode == TY_SAVE_NONE)
+        add_default(list, "save", failures->save_s, TY_DEFAULT_SAVE_S,
+                    "a checkpoint stops training");
     add_default(list, "restart", failures->restart_s, TY_DEFAULT_RESTART_S,
                 "from a failure to training again");
     add_default(list, "repair", failures->repair_s, TY_DEFAULT_REPAIR_S, "until a node is back");

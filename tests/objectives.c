@@ -271,7 +271,12 @@ int main(void)
     ty_init(TY_KIND_PRICE, &price);
     price.gpu_hour = 2.0;
     price.kwh = 0.1;
-    failures = (struct ty_failures){2e7, 30, 300, 86400, (double)NAN, 0.99};
+    failures = (struct ty_failures){.node_mtbf_s = 2e7,
+                                    .save_s = 30,
+                                    .restart_s = 300,
+                                    .repair_s = 86400,
+                                    .interval_s = (double)NAN,
+                                    .spare_probability = 0.99};
     for (enum ty_objective objective = 1; objective < TY_N_OBJECTIVES; objective++)
         every_objective(objective, 5 * (uint32_t)objective);
     pareto_set((enum ty_objective[]){TY_OBJECTIVE_COST_PER_TOKEN, TY_OBJECTIVE_TIME_TO_TOKENS}, 2,

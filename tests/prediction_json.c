@@ -129,7 +129,7 @@ static void keys_are(const cJSON *json, const char *what)
 static void feasible(const struct ty_profile *profile)
 {
     struct ty_prediction p = sample();
-    cJSON *json = read_back(ty_prediction_json(&p, profile, NULL), "a prediction");
+    cJSON *json = read_back(ty_prediction_json(&p, profile, NULL, NULL), "a prediction");
     keys_are(json, "a prediction");
     ok(cJSON_IsTrue(at(json, "feasible")), "feasible");
     same_text(text(json, "fit"), "tight", "fit");
@@ -165,7 +165,7 @@ static void feasible(const struct ty_profile *profile)
 
     p.interval_80[0] = 3.5;
     p.interval_80[1] = 4.5;
-    json = read_back(ty_prediction_json(&p, profile, NULL), "a calibrated prediction");
+    json = read_back(ty_prediction_json(&p, profile, NULL, NULL), "a calibrated prediction");
     ok(cJSON_GetArraySize(at(json, "interval_80")) == 2, "an interval after calibration");
     cJSON_Delete(json);
 }
@@ -180,7 +180,7 @@ static void infeasible(const struct ty_profile *profile)
     p.n_stages = p.n_groups = p.n_notes = 0;
     p.n_violations = 1;
     p.violations = &violation;
-    cJSON *json = read_back(ty_prediction_json(&p, profile, NULL), "an illegal plan");
+    cJSON *json = read_back(ty_prediction_json(&p, profile, NULL, NULL), "an illegal plan");
     keys_are(json, "an illegal plan");
     ok(cJSON_IsFalse(at(json, "feasible")) && cJSON_IsNull(at(json, "fit")) &&
            cJSON_IsNull(at(json, "step_time_s")) && cJSON_IsNull(at(json, "mfu")) &&
@@ -198,7 +198,7 @@ static void infeasible(const struct ty_profile *profile)
     p.step_time_s = (double)NAN; /* as the predictor leaves it */
     p.fit = TY_FIT_NO;
     p.headroom_bytes = -2e9;
-    json = read_back(ty_prediction_json(&p, profile, NULL), "a plan that does not fit");
+    json = read_back(ty_prediction_json(&p, profile, NULL, NULL), "a plan that does not fit");
     ok(strcmp(text(json, "fit"), "no") == 0 && number(json, "headroom_bytes") == -2e9 &&
            cJSON_IsNull(at(json, "tokens_per_s")),
        "says how much is missing, and no speed");
@@ -231,7 +231,7 @@ static void search(const struct ty_profile *profile)
            number(plan, "step_time_s") == result.best[0].step_time_s,
        "the best plan with the time the search found, bit for bit");
     const struct ty_prediction p = sample();
-    cJSON *single = read_back(ty_prediction_json(&p, profile, NULL), "a prediction");
+    cJSON *single = read_back(ty_prediction_json(&p, profile, NULL, NULL), "a prediction");
     bool all = single != NULL;
     for (const cJSON *key = single ? single->child : NULL; key; key = key->next)
         all &= cJSON_GetObjectItemCaseSensitive(plan, key->string) != NULL;

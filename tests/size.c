@@ -189,7 +189,12 @@ int main(void)
     profile.dense_half_80 = 0.0; /* exact */
     ty_init(TY_KIND_PRICE, &price);
     price.gpu_hour = 2.0;
-    failures = (struct ty_failures){2e6, 30, 300, 86400, (double)NAN, 0.99};
+    failures = (struct ty_failures){.node_mtbf_s = 2e6,
+                                    .save_s = 30,
+                                    .restart_s = 300,
+                                    .repair_s = 86400,
+                                    .interval_s = (double)NAN,
+                                    .spare_probability = 0.99};
     job = (struct ty_job){.n_phases = 1, .phase = {{.tokens = 3e12}}};
     smallest_in_time();
     smallest_that_fits();

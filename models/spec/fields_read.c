@@ -234,7 +234,7 @@ const char *fields_nearest(const struct ty_field *fields, size_t n, const char *
 struct reader {
     const struct ty_field *fields;
     size_t n;
-    const char *skip;
+    const char *const *skip; /* NULL: nothing */
     void *value;
     struct ty_error *error;
 };
@@ -270,6 +270,14 @@ static ty_status read_member(const struct reader *reader, const struct json_at *
                      : json_want(member, JSON_OBJECT, reader->error);
 }
 
+static bool skips(const struct reader *reader, const char *path)
+{
+    for (const char *const *key = reader->skip; key && *key; key++)
+        if (strcmp(path, *key) == 0)
+            return true;
+    return false;
+}
+
 static ty_status read_object(const struct reader *reader, const struct json_at *object,
                              const char *prefix)
 {
@@ -281,17 +289,29 @@ static ty_status read_object(const struct reader *reader, const struct json_at *
         if (key[0] == '_' || json_type_of(&member) == JSON_NULL)
             continue;
         text_format(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", key);
-        if (!reader->skip || strcmp(path, reader->skip) != 0)
+        if (!skips(reader, path))
             status = read_member(reader, &member, path);
     }
     return status;
 }
 
-ty_status fields_from_json(enum ty_kind kind, const char *skip, const struct json_at *object,
+ty_status fields_from_json(enum ty_kind kind, const char *const *skip, const struct json_at *object,
                            void *value, struct ty_error *error)
 {
     ty_status status = json_want(object, JSON_OBJECT, error);
     struct reader reader = {.skip = skip, .value = value, .error = error};
     reader.fields = ty_fields(kind, &reader.n);
     return status == TY_OK ? read_object(&reader, object, "") : status;
+}
+
+ty_status fields_from_member(enum ty_kind kind, const char *key, const struct json_at *object,
+                             void *value, struct ty_error *error)
+{
+    struct reader reader = {.value = value, .error = error};
+    struct json_at member;
+    reader.fields = ty_fields(kind, &reader.n);
+    if (!json_find(object, key, &member) || json_type_of(&member) == JSON_NULL)
+        return TY_OK;
+    const ty_status status = json_want(&member, JSON_OBJECT, error);
+    return status == TY_OK ? read_object(&reader, &member, key) : status;
 }

@@ -15,10 +15,13 @@ ty_status field_from_text(const struct ty_field *field, const char *text, void *
 ty_status field_from_json(const struct ty_field *field, const struct json_at *at, void *value,
                           struct ty_error *error);
 /* Reads every member of an object into `value` by the table: dotted paths are nested objects, keys
- * that begin with "_" are remarks. Fields that are not there keep what `value` holds. skip: a key
- * of the top that the caller has read, or NULL. */
-ty_status fields_from_json(enum ty_kind kind, const char *skip, const struct json_at *object,
+ * that begin with "_" are remarks. Fields that are not there keep what `value` holds. skip: keys
+ * of the top that are read elsewhere, ended by NULL; or NULL. */
+ty_status fields_from_json(enum ty_kind kind, const char *const *skip, const struct json_at *object,
                            void *value, struct ty_error *error);
+/* Reads one member of an object alone, where it is there: the fields whose paths begin with key. */
+ty_status fields_from_member(enum ty_kind kind, const char *key, const struct json_at *object,
+                             void *value, struct ty_error *error);
 /* Nearest path of a table; never NULL for n > 0. */
 const char *fields_nearest(const struct ty_field *fields, size_t n, const char *path);
 

@@ -4,6 +4,7 @@
  * preset of the GPU's architecture, that of the GPU itself where there is one, the network fabric,
  * the software stack, its release, the site or the user's file.
  */
+#include "include/trainyard_storage.h"
 #include "include/trainyard_tools.h"
 #include "models/fields.h"
 #include "models/spec/builtin.h"
@@ -20,8 +21,9 @@
 static const char *folder_of(enum ty_kind kind)
 {
     static const char *const folders[] = {
-        [TY_KIND_GPU] = "gpus",   [TY_KIND_CLUSTER] = "clusters", [TY_KIND_MODEL] = "models",
-        [TY_KIND_PLAN] = "plans", [TY_KIND_PROFILE] = "profiles", [TY_KIND_PRICE] = "prices",
+        [TY_KIND_GPU] = "gpus",        [TY_KIND_CLUSTER] = "clusters", [TY_KIND_MODEL] = "models",
+        [TY_KIND_PLAN] = "plans",      [TY_KIND_PROFILE] = "profiles", [TY_KIND_PRICE] = "prices",
+        [TY_KIND_STORAGE] = "storage",
     };
     return folders[kind];
 }
@@ -52,9 +54,11 @@ void ty_text_free(char *text)
 static ty_status cluster_from_json(const struct json_at *object, struct ty_cluster *cluster,
                                    struct ty_error *error)
 {
+    static const char *const read_elsewhere[] = {"storage", "gpu", NULL};
+    static const char *const storage_alone[] = {"storage", NULL}; /* ty_storage_load */
     struct json_at gpu;
     if (!json_find(object, "gpu", &gpu) || json_type_of(&gpu) != JSON_TEXT)
-        return fields_from_json(TY_KIND_CLUSTER, NULL, object, cluster, error);
+        return fields_from_json(TY_KIND_CLUSTER, storage_alone, object, cluster, error);
     const char *name;
     struct ty_error reason = {0};
     ty_status status = json_get_text(&gpu, &name, error);
@@ -63,7 +67,7 @@ static ty_status cluster_from_json(const struct json_at *object, struct ty_clust
     status = ty_gpu_load(name, &cluster->gpu, &reason);
     if (status != TY_OK)
         return json_refuse(&gpu, status, error, "%s: %s", reason.where, reason.text);
-    return fields_from_json(TY_KIND_CLUSTER, "gpu", object, cluster, error);
+    return fields_from_json(TY_KIND_CLUSTER, read_elsewhere, object, cluster, error);
 }
 
 /* Fields that the object does not give keep what `value` holds. */
@@ -78,8 +82,8 @@ static ty_status value_from_json(enum ty_kind kind, const struct json_at *object
     if (kind == TY_KIND_PLAN)
         return plan_from_json(object, value, error);
     /* ty_profile_tables_load reads "measured": a profile itself is plain values */
-    return fields_from_json(kind, kind == TY_KIND_PROFILE ? "measured" : NULL, object, value,
-                            error);
+    static const char *const measured[] = {"measured", NULL};
+    return fields_from_json(kind, kind == TY_KIND_PROFILE ? measured : NULL, object, value, error);
 }
 
 /* ---- built-in or file ------------------------------------------------------------------- */
@@ -205,6 +209,31 @@ ty_status ty_price_load(const char *path, struct ty_price *out, struct ty_error 
     return TY_OK;
 }
 
+ty_status ty_storage_load(const char *cluster, const char *plan, struct ty_storage *out,
+                          struct ty_error *error)
+{
+    const struct {
+        const char *folder, *name, *key;
+    } places[] = {
+        {"clusters", cluster, "storage"}, {"plans", plan, "input"}, {"plans", plan, "checkpoint"}};
+    struct ty_storage storage;
+    ty_status status = TY_OK;
+    ty_init(TY_KIND_STORAGE, &storage);
+    for (size_t i = 0; i < sizeof places / sizeof *places && status == TY_OK; i++) {
+        struct json_document document = {0};
+        if (!places[i].name)
+            continue;
+        status = spec_open(places[i].folder, places[i].name, &document, error);
+        if (status == TY_OK)
+            status =
+                fields_from_member(TY_KIND_STORAGE, places[i].key, &document.top, &storage, error);
+        json_free(&document);
+    }
+    if (status == TY_OK)
+        *out = storage;
+    return status;
+}
+
 ty_status ty_spec_parse(enum ty_kind kind, const char *text, size_t bytes, const char *origin,
                         void *out, struct ty_error *error)
 {
@@ -220,6 +249,7 @@ ty_status ty_spec_parse(enum ty_kind kind, const char *text, size_t bytes, const
         struct ty_plan plan;
         struct ty_profile profile;
         struct ty_price price;
+        struct ty_storage storage;
     } value;
     ty_init(kind, &value);
     status = value_from_json(kind, &document.top, &value, error);
@@ -229,7 +259,7 @@ ty_status ty_spec_parse(enum ty_kind kind, const char *text, size_t bytes, const
     static const size_t sizes[] = {
         [TY_KIND_GPU] = sizeof value.gpu,     [TY_KIND_CLUSTER] = sizeof value.cluster,
         [TY_KIND_PLAN] = sizeof value.plan,   [TY_KIND_PROFILE] = sizeof value.profile,
-        [TY_KIND_PRICE] = sizeof value.price,
+        [TY_KIND_PRICE] = sizeof value.price, [TY_KIND_STORAGE] = sizeof value.storage,
     };
     memcpy(out, &value, sizes[kind]);
     return TY_OK;

@@ -158,6 +158,12 @@ static int pass_of(const char *key)
     return strcmp(key, "gbs") == 0 ? 2 : 1;
 }
 
+/* Read by ty_storage_load. */
+static bool is_storage(const char *key)
+{
+    return strcmp(key, "input") == 0 || strcmp(key, "checkpoint") == 0;
+}
+
 static ty_status read_member(const struct json_at *member, struct ty_plan *plan,
                              struct ty_error *error)
 {
@@ -187,7 +193,8 @@ ty_status plan_from_json(const struct json_at *object, struct ty_plan *plan, str
         struct json_at member = {0};
         while (status == TY_OK && json_next(object, &member)) {
             const char *key = json_key(&member);
-            if (key[0] != '_' && json_type_of(&member) != JSON_NULL && pass_of(key) == pass)
+            if (key[0] != '_' && json_type_of(&member) != JSON_NULL && pass_of(key) == pass &&
+                !is_storage(key))
                 status = read_member(&member, plan, error);
         }
     }

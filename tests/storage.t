@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Input pipeline, checkpoints and failures on the command line and in files.
+. tests/tap.sh
+trainyard=${B:-build}/trainyard
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+refuses() { # refuses COMMAND...: bad input, exit status 2
+    "$@" >"$work/out" 2>&1
+    [ $? -eq 2 ]
+}
+plan='--model llama3-8b --cluster dgx-h100 --gpus 8 --gbs 64 --seq 4096 --recompute full'
+
+# 8 samples of a GPU, 10 s of CPU each on one worker: 80 s, whatever the step.
+feed='--input image --workers 1 --decode-ms 10000 --sample-bytes 1MB'
+$trainyard predict $plan $feed >"$work/text"
+ok 'workers set the step' grep -q 'step time      80.000 s' "$work/text"
+ok 'input_stall is a line of the step' grep -q '^  input_stall ' "$work/text"
+ok 'the inverse is printed' grep -q '    workers ' "$work/text"
+$trainyard predict $plan $feed --json >"$work/json"
+for key in input need workers_per_gpu read_bytes_per_s requests_per_s limit; do
+    ok "JSON has $key" grep -q "\"$key\":" "$work/json"
+done
+
+# The same from files: tiers in the cluster, the pipeline in the plan.
+cat >"$work/cluster.json" <<'J'
+{"name": "own", "gpu": "h100-sxm", "gpus_per_node": 8, "network": {"nic": "400 Gb/s"},
+ "storage": {"pfs": {"read": "1 GB/s", "latency": "0 s"}, "nvme": {"capacity": "1 TB"}}}
+J
+cat >"$work/plan.json" <<'J'
+{"gpus": 8, "gbs": 64, "seq": 4096, "recompute": "full",
+ "input": {"kind": "image", "workers": 1, "decode": "10 s", "sample_bytes": "1 MB"},
+ "checkpoint": {"mode": "sync", "every_steps": 10}}
+J
+$trainyard predict --model llama3-8b --cluster "$work/cluster.json" --plan "$work/plan.json" \
+    >"$work/files"
+ok 'a plan file has an input' grep -q '^  input_stall ' "$work/files"
+ok 'a plan file has checkpoints' grep -q '^  checkpoint ' "$work/files"
+ok 'a cluster file has tiers' grep -q 'pfs can give 1000 MB/s a node' "$work/files"
+sed 's/"read"/"raed"/' "$work/cluster.json" >"$work/bad.json"
+ok 'a key that is none' refuses $trainyard predict --model llama3-8b --cluster "$work/bad.json" \
+    --gpus 8
+ok '--workers without --input' refuses $trainyard predict $plan --workers 4
+ok '--checkpoint-every without --checkpoint' refuses $trainyard predict $plan --checkpoint-every 1h
+ok '--save beside --checkpoint' refuses $trainyard predict $plan --checkpoint sync --mtbf 100d \
+    --save 3s
+ok 'an unknown tier' refuses $trainyard predict $plan --input text --storage tape
+ok 'an unknown unit of --mtbf' refuses $trainyard predict $plan --mtbf 100d/rack
+
+# UT-7.7: M = 11,135.08 s, C = 30 s at its best, R = 300 s: 0.9037 (0.9038 at the exact best).
+$trainyard predict $plan --mtbf 11135.08s/job --save 30s --restart 300s --tokens 1T >"$work/run"
+ok 'the share of useful time' grep -q 'run: 90.4 % of the time' "$work/run"
+ok 'the days with their quantiles' grep -q 'days for 1e+12 tokens; 10 % of runs below' "$work/run"
+
+# Searches take them too, and plain predictions do not move.
+$trainyard whatif $plan $feed --set input.workers=1,2,4 >"$work/whatif"
+ok 'workers are an axis of a what-if' grep -q '^4 ' "$work/whatif"
+$trainyard explain $plan $feed >"$work/explain"
+ok 'explain says what more of it gives' grep -q 'of workers: +10.0 %' "$work/explain"
+$trainyard predict $plan --db "$work/study.db" --checkpoint async >/dev/null
+ok 'the database keeps the inputs' \
+    sh -c "sqlite3 '$work/study.db' 'SELECT kind FROM input' 2>/dev/null | grep -q storage || ! command -v sqlite3"
+done_tests
