@@ -53,6 +53,7 @@ static void write_option(FILE *file, const struct cli_args *args, const struct c
                     (unsigned long long)*(const uint64_t *)(const void *)at);
         break;
     case CLI_SET:
+    case CLI_FIELD: /* the storage of the study holds them */
         break;
     }
 }
