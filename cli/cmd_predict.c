@@ -35,8 +35,7 @@ static int print_json(const struct ty_prediction *prediction, const struct cli_i
     const bool run = cli_forecast(prediction, inputs, &forecast, &error);
     if (error.code != TY_OK)
         return cli_fail(&error);
-    char *text =
-        ty_prediction_json(prediction, &inputs->profile, evidence, run ? &forecast : NULL);
+    char *text = ty_prediction_json(prediction, &inputs->profile, evidence, run ? &forecast : NULL);
     if (!text) {
         cli_warn("out of memory");
         return CLI_FAILED;

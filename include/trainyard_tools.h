@@ -108,8 +108,8 @@ struct ty_study {
     const struct ty_model *model;
     const struct ty_cluster *cluster;
     const struct ty_profile *profile;
-    const struct ty_price *price; /* NULL: none */
-    const char *arguments;        /* what else decides its rows, a line each; NULL: nothing */
+    const struct ty_price *price;     /* NULL: none */
+    const char *arguments;            /* what else decides its rows, a line each; NULL: nothing */
     const struct ty_storage *storage; /* NULL: none */
 };
 /* Starts a study: its inputs with their content hash, versions. */
