@@ -9,7 +9,12 @@ static bool better(const struct board_entry *a, const struct board_entry *b)
     return a->value != b->value ? a->value > b->value : a->id < b->id;
 }
 
-static bool same_shape(const struct board_entry *a, const struct board_entry *b)
+struct board_shape board_shape(const struct ty_plan *plan)
+{
+    return (struct board_shape){plan->tp, plan->pp, plan->cp, plan->ep};
+}
+
+bool board_same_shape(const struct board_shape *a, const struct board_shape *b)
 {
     return a->tp == b->tp && a->pp == b->pp && a->cp == b->cp && a->ep == b->ep;
 }
@@ -19,7 +24,7 @@ static bool same_shape(const struct board_entry *a, const struct board_entry *b)
 static uint32_t place_of(const struct board *board, const struct board_entry *entry)
 {
     for (uint32_t i = 0; !board->all && i < board->n; i++)
-        if (same_shape(&board->entry[i], entry))
+        if (board_same_shape(&board->entry[i].shape, &entry->shape))
             return better(entry, &board->entry[i]) ? i : board->capacity;
     if (board->n < board->capacity)
         return board->n;
@@ -29,7 +34,7 @@ static uint32_t place_of(const struct board *board, const struct board_entry *en
 
 uint32_t board_offer(struct board *board, const struct ty_plan *plan, double value, uint64_t id)
 {
-    struct board_entry entry = {value, id, plan->tp, plan->pp, plan->cp, plan->ep, 0};
+    struct board_entry entry = {value, id, board_shape(plan), 0};
     uint32_t place = place_of(board, &entry);
     if (place == board->capacity)
         return BOARD_NOT_LISTED;
@@ -43,4 +48,12 @@ uint32_t board_offer(struct board *board, const struct ty_plan *plan, double val
 double board_threshold(const struct board *board)
 {
     return board->n < board->capacity ? -(double)INFINITY : board->entry[board->n - 1].value;
+}
+
+double board_threshold_of(const struct board *board, const struct board_shape *shape)
+{
+    for (uint32_t i = 0; !board->all && i < board->n; i++)
+        if (board_same_shape(&board->entry[i].shape, shape))
+            return board->entry[i].value;
+    return board_threshold(board);
 }

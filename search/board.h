@@ -9,10 +9,14 @@
 
 #include "include/trainyard.h"
 
+struct board_shape {
+    uint32_t tp, pp, cp, ep;
+};
+
 struct board_entry {
     double value;
     uint64_t id;
-    uint32_t tp, pp, cp, ep;
+    struct board_shape shape;
     uint32_t slot; /* where the caller keeps the rest of it */
 };
 
@@ -26,7 +30,12 @@ struct board {
 /* returns the slot of the plan, 0 .. capacity - 1, that of the plan it replaces where it replaces
  * one; or BOARD_NOT_LISTED. */
 uint32_t board_offer(struct board *board, const struct ty_plan *plan, double value, uint64_t id);
-/* Value below which a plan cannot be listed any more; -INFINITY while there is room. */
+/* Value below which no plan can be listed any more; -INFINITY while there is room. */
 double board_threshold(const struct board *board);
+/* The same of a plan of this shape, which must not be worse than the one that is listed. */
+double board_threshold_of(const struct board *board, const struct board_shape *shape);
+
+struct board_shape board_shape(const struct ty_plan *plan);
+bool board_same_shape(const struct board_shape *a, const struct board_shape *b);
 
 #endif

@@ -5,7 +5,7 @@
  *   screen    every plan: legality, memory; no time is computed
  *   bound     every survivor: the most its lower bound of the step lets it be worth
  *   simulate  per list in order of that bound, in rounds of fixed size, until no plan left could
- *             still be listed
+ *             still be listed; of each shape one plan a round, as only its best is listed
  *
  * Since bound x (1 - 1e-9) <= simulated step and no worth rises with the step time, what is left
  * out cannot be listed: the result is that of simulating everything (`exhaustive`).
@@ -29,12 +29,20 @@
 struct survivor {
     uint64_t id;
     double worth[TY_MAX_OBJECTIVES]; /* at its bound */
+    struct board_shape shape;
 };
 
-/* The survivors of one list (a GPU count, or all) and how far they have been simulated. */
+/* Survivors of one list that compete for one place in it, those of one shape; all of a list that
+ * has a place for every plan. Not yet simulated, best bound first. */
+struct lane {
+    const struct survivor *next, *end;
+};
+
+/* The survivors of one list (a GPU count, or all). */
 struct front {
     uint64_t first, n; /* in hunt.survivor */
-    uint64_t next;     /* first not yet simulated, 0 .. n */
+    struct lane *lane; /* [n_lanes] with survivors left */
+    uint64_t n_lanes;
     struct board board;
     struct ty_score *kept; /* [board.capacity] of the listed plans, by slot */
 };
@@ -51,7 +59,8 @@ struct hunt {
     ty_status *failed;           /* [n_workers] first failure of each worker */
     struct near_list *near;      /* [n_workers] legal plans that miss least memory */
     uint8_t *verdict;            /* [n_plans] enum ty_reject, or one of the values below */
-    struct survivor *survivor;   /* [n_survivors] by GPU count, then best bound, then id */
+    struct survivor *survivor;   /* [n_survivors] by list, then lane, then best bound, then id */
+    struct lane *lane;           /* of the fronts */
     uint64_t n_survivors, n_settled;
     uint32_t n_fronts;           /* lists: one for each GPU count, or one over all */
     struct front *front;         /* [n_fronts] */

@@ -25,6 +25,25 @@ static int by_promise(const void *a, const void *b)
     return (left->id > right->id) - (left->id < right->id);
 }
 
+static int by_shape(const void *a, const void *b)
+{
+    const struct survivor *left = a, *right = b;
+    const int order = memcmp(&left->shape, &right->shape, sizeof left->shape);
+    return order != 0 ? order : by_promise(a, b);
+}
+
+static int by_head(const void *a, const void *b)
+{
+    const struct lane *left = a, *right = b;
+    return by_promise(left->next, right->next);
+}
+
+/* Does each shape have one place at most, so that its plans need not be simulated together? */
+static bool shapes_compete(const struct hunt *hunt)
+{
+    return !hunt->search->all && !hunt->search->exhaustive && !is_set(hunt);
+}
+
 /* First plan id beyond a list. */
 static uint64_t end_of_list(const struct hunt *hunt, uint32_t list)
 {
@@ -38,32 +57,61 @@ static uint32_t places(const struct hunt *hunt, uint64_t n_survivors)
     return n_survivors < hunt->top ? (uint32_t)n_survivors : hunt->top;
 }
 
-/* Cuts the survivors, which are in order of ids, into lists and sorts each. */
-static ty_status open_fronts(struct hunt *hunt)
+/* Cuts the survivors, which are in order of ids, into lists and sorts each. returns the places of
+ * all lists. */
+static uint64_t cut_fronts(struct hunt *hunt)
 {
     uint64_t first = 0, n_places = 0;
     for (uint32_t i = 0; i < hunt->n_fronts; i++) {
-        struct front *front = &hunt->front[i];
         uint64_t end = first;
         while (end < hunt->n_survivors && hunt->survivor[end].id < end_of_list(hunt, i))
             end++;
-        *front = (struct front){.first = first, .n = end - first};
-        qsort(&hunt->survivor[first], front->n, sizeof *hunt->survivor, by_promise);
+        hunt->front[i] = (struct front){.first = first, .n = end - first};
+        qsort(&hunt->survivor[first], end - first, sizeof *hunt->survivor,
+              shapes_compete(hunt) ? by_shape : by_promise);
+        n_places += places(hunt, end - first);
         first = end;
-        n_places += places(hunt, front->n);
     }
+    return n_places;
+}
+
+static bool opens_lane(const struct hunt *hunt, const struct front *front, uint64_t index)
+{
+    const struct survivor *survivor = &hunt->survivor[index];
+    return index == front->first ||
+           (shapes_compete(hunt) && !board_same_shape(&survivor[-1].shape, &survivor->shape));
+}
+
+/* returns the lanes used */
+static uint64_t cut_lanes(const struct hunt *hunt, struct front *front)
+{
+    for (uint64_t index = front->first; index < front->first + front->n; index++) {
+        const struct survivor *survivor = &hunt->survivor[index];
+        if (opens_lane(hunt, front, index))
+            front->lane[front->n_lanes++].next = survivor;
+        front->lane[front->n_lanes - 1].end = survivor + 1;
+    }
+    return front->n_lanes;
+}
+
+static ty_status open_fronts(struct hunt *hunt)
+{
+    const uint64_t n_places = cut_fronts(hunt);
     hunt->entries = calloc(n_places + 1, sizeof *hunt->entries);
     hunt->kept = calloc(n_places + 1, sizeof *hunt->kept);
-    if (!hunt->entries || !hunt->kept)
+    hunt->lane = calloc(hunt->n_survivors + 1, sizeof *hunt->lane);
+    if (!hunt->entries || !hunt->kept || !hunt->lane)
         return TY_ERR_NOMEM;
-    n_places = 0;
+    uint64_t place = 0, lane = 0;
     for (uint32_t i = 0; i < hunt->n_fronts; i++) {
         struct front *front = &hunt->front[i];
-        front->kept = &hunt->kept[n_places];
+        front->lane = &hunt->lane[lane];
+        lane += cut_lanes(hunt, front);
+        front->kept = &hunt->kept[place];
         front->board = (struct board){.capacity = places(hunt, front->n),
                                       .all = hunt->search->all,
-                                      .entry = &hunt->entries[n_places]};
-        n_places += front->board.capacity;
+                                      .entry = &hunt->entries[place]};
+        place += front->board.capacity;
     }
     return TY_OK;
 }
@@ -135,7 +183,7 @@ static ty_status list_plan(struct hunt *hunt, struct front *front, const struct 
 
 /* ---- rounds ------------------------------------------------------------------------------- */
 
-/* What the best of the rest of a front is, against what is listed. */
+/* What the best of the rest of a lane is, against what is listed. */
 enum outlook { PROMISING, HOPELESS, ALL_HOPELESS };
 
 static enum outlook outlook_of(const struct hunt *hunt, const struct survivor *survivor,
@@ -148,26 +196,37 @@ static enum outlook outlook_of(const struct hunt *hunt, const struct survivor *s
     return survivor->worth[0] < threshold ? ALL_HOPELESS : PROMISING;
 }
 
-/* Takes the next plans of a front, or settles it when none of the rest can be listed. */
-static uint64_t take_round(struct hunt *hunt, struct front *front, uint64_t n_batch)
+/* Takes up to `most` plans of a lane; the lane ends when none of the rest can be listed. */
+static uint64_t take(struct hunt *hunt, struct lane *lane, double threshold, uint64_t most,
+                     uint64_t *batch)
 {
-    if (front->next == front->n)
-        return 0;
-    const double threshold = board_threshold(&front->board);
     uint64_t taken = 0;
-    while (taken < hunt->round && front->next < front->n) {
-        const uint64_t index = front->first + front->next;
-        const enum outlook outlook = outlook_of(hunt, &hunt->survivor[index], threshold);
-        if (outlook == ALL_HOPELESS) {
-            hunt->n_settled += front->n - front->next;
-            front->next = front->n;
-            break;
-        }
+    while (taken < most && lane->next < lane->end) {
+        const enum outlook outlook = outlook_of(hunt, lane->next, threshold);
+        const uint64_t n_settled = outlook == ALL_HOPELESS ? (uint64_t)(lane->end - lane->next) : 1;
         if (outlook == PROMISING)
-            hunt->batch[n_batch + taken++] = index;
-        hunt->n_settled++;
-        front->next++;
+            batch[taken++] = (uint64_t)(lane->next - hunt->survivor);
+        hunt->n_settled += n_settled;
+        lane->next += n_settled;
     }
+    return taken;
+}
+
+/* Takes the next plans of a front, lanes of best promise first. */
+static uint64_t take_round(struct hunt *hunt, struct front *front, uint64_t *batch)
+{
+    const uint64_t most_of_lane = shapes_compete(hunt) ? 1 : hunt->round;
+    uint64_t taken = 0, n_lanes = 0;
+    qsort(front->lane, front->n_lanes, sizeof *front->lane, by_head);
+    for (uint64_t i = 0; i < front->n_lanes; i++) {
+        struct lane *lane = &front->lane[i];
+        const double threshold = board_threshold_of(&front->board, &lane->next->shape);
+        if (taken < hunt->round)
+            taken += take(hunt, lane, threshold, most_of_lane, &batch[taken]);
+        if (lane->next < lane->end)
+            front->lane[n_lanes++] = *lane;
+    }
+    front->n_lanes = n_lanes;
     return taken;
 }
 
@@ -204,7 +263,7 @@ ty_status hunt_simulate(struct hunt *hunt, struct ty_search_result *result)
     while (status == TY_OK) {
         uint64_t n = 0;
         for (uint32_t i = 0; i < hunt->n_fronts; i++)
-            n += take_round(hunt, &hunt->front[i], n);
+            n += take_round(hunt, &hunt->front[i], &hunt->batch[n]);
         if (n == 0)
             return TY_OK;
         parallel_for(hunt->n_workers, n, 1, score_batch, hunt);

@@ -88,6 +88,7 @@ static void close_hunt(struct hunt *hunt)
     free(hunt->verdict);
     free(hunt->survivor);
     free(hunt->front);
+    free(hunt->lane);
     free(hunt->entries);
     free(hunt->kept);
     pareto_free(&hunt->pareto);
