@@ -54,20 +54,6 @@ ok($n->[0] > $n->[15] && $balanced->{step_time_s} < 0.8 * $mixed->{step_time_s},
 my $two = answer('{"others": [{"model": "llama3-8b", "plan": {"gpus": 16}, "nodes": [4, 5]}]}');
 is(scalar @{$two->{fabric}{job_step_time_s}}, 2, 'another job beside it');
 
-# InternEvo's 7B on 4 x 100 Gb/s per node of 8 (published, 8 to 1,024 GPUs at 4M tokens a step: -44 %
-# tokens/s/GPU with ZeRO-1 over all ranks, -11 % inside the node, its gradients overlapped).
-sub lost {
-    my @speed = map {
-        my $args = "--gpus $_ --gbs 2048 --mbs 2 --seq 2048 --sharding zero1 --grad-dtype bf16";
-        my $out = `$trainyard predict --model llama2-7b --cluster internevo-a100-4x100g $args @_ --json`;
-        decode_json($out)->{tokens_per_s_per_gpu};
-    } 8, 1024;
-    return 1 - $speed[1] / $speed[0];
-}
-my ($all, $inside) = (lost('--overlap', 'none'), lost('--overlap', 'grad,param', '--shard-group', 8));
-ok($all > 0.35 && $all < 0.55, sprintf('zero1 over all ranks of a slow fabric loses %.0f %%', 100 * $all));
-ok($inside < $all - 0.08, sprintf('groups inside the node lose %.0f %%', 100 * $inside));
-
 refused('no such key', qr/s\.json: sped: is no key of a scenario/, '{"sped": []}');
 refused('a fault without ratio', qr/faults\[0\].*ratio/, '{"faults": [{"kind": "nic"}]}');
 refused('a fault of nothing', qr/not one of nic/, '{"faults": [{"kind": "x", "ratio": 0}]}');
