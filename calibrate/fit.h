@@ -25,6 +25,7 @@
 enum fit_level {
     LEVEL_ALL,     /* profiles/common */
     LEVEL_ARCH,    /* profiles/preset-ARCH */
+    LEVEL_DEVICE,  /* profiles/preset-GPU */
     LEVEL_FABRIC,  /* profiles/fabric-KIND */
     LEVEL_STACK,   /* stacks/STACK */
     LEVEL_RELEASE, /* stacks/STACK@RELEASE */

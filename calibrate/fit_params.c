@@ -103,6 +103,7 @@ static const struct rule rules[] = {
     {"device.gemm_ratio_4", LEVEL_ARCH, NAN, 0.25, 0.1, 0.8, in_fp4},
     {"device.attention_ratio", LEVEL_ARCH, NAN, 0.20, 0.1, 0.95, with_fast_flash},
     {"device.attention_fa2_ratio", LEVEL_ARCH, NAN, 0.20, 0.1, 0.95, with_fa2},
+    {"device.clock_ratio", LEVEL_DEVICE, NAN, 0.04, 0.8, 1.3, NULL},
     {"device.gemm_k0", LEVEL_ALL, 150.0, 0.6, 0.5, 1500.0, NULL},
     {"device.gemm_wave_loss", LEVEL_ALL, 0.5, 0.5, 0.02, 1.0, NULL},
     {"device.gemm_backward", LEVEL_ALL, 1.05, 0.05, 0.9, 1.4, NULL},
@@ -167,6 +168,10 @@ static const struct prior {
     {"device.attention_fa2_ratio", "hopper", 0.384},
     {"device.attention_fa2_ratio", "blackwell", 0.34},
     {"device.attention_fa2_ratio", "blackwell-ultra", 0.39},
+    {"device.clock_ratio", "gb200", 1.0}, /* of the data sheet's peak, against B200's */
+    {"device.clock_ratio", "gb300", 1.0},
+    {"device.clock_ratio", "h200-sxm", 1.0},
+    {"device.clock_ratio", "mi325x", 1.174}, /* 784.9 of 668.4 Tflop/s, micro/gemm.csv */
     {"fabric.collective_latency", "volta", 25e-6},
     {"fabric.collective_latency", "ampere", 34e-6},
     {"fabric.collective_latency", "hopper", 17e-6},
@@ -255,6 +260,9 @@ static void level_name(enum fit_level level, const struct ty_run *run, char *out
     case LEVEL_ARCH:
         text_format(out, bytes, "%s", run->cluster.gpu.arch);
         break;
+    case LEVEL_DEVICE:
+        text_format(out, bytes, "%s", run->cluster.gpu.name);
+        break;
     case LEVEL_FABRIC:
         text_format(out, bytes, "%s", evidence_fabric(&run->cluster));
         break;
@@ -276,16 +284,18 @@ static void level_name(enum fit_level level, const struct ty_run *run, char *out
 const char *fit_folder(enum fit_level level)
 {
     static const char *const folders[] = {
-        [LEVEL_ALL] = "profiles", [LEVEL_ARCH] = "profiles",  [LEVEL_FABRIC] = "profiles",
-        [LEVEL_STACK] = "stacks", [LEVEL_RELEASE] = "stacks", [LEVEL_SITE] = "sites"};
+        [LEVEL_ALL] = "profiles",    [LEVEL_ARCH] = "profiles", [LEVEL_DEVICE] = "profiles",
+        [LEVEL_FABRIC] = "profiles", [LEVEL_STACK] = "stacks",  [LEVEL_RELEASE] = "stacks",
+        [LEVEL_SITE] = "sites"};
     return folders[level];
 }
 
 void fit_file(const struct fit_param *param, char *out, size_t bytes)
 {
     static const char *const forms[] = {
-        [LEVEL_ALL] = "common%.0s", [LEVEL_ARCH] = "preset-%s", [LEVEL_FABRIC] = "fabric-%s",
-        [LEVEL_STACK] = "%s",       [LEVEL_RELEASE] = "%s",     [LEVEL_SITE] = "%s"};
+        [LEVEL_ALL] = "common%.0s",   [LEVEL_ARCH] = "preset-%s", [LEVEL_DEVICE] = "preset-%s",
+        [LEVEL_FABRIC] = "fabric-%s", [LEVEL_STACK] = "%s",       [LEVEL_RELEASE] = "%s",
+        [LEVEL_SITE] = "%s"};
     text_format(out, bytes, forms[param->level], param->name);
 }
 

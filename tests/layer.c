@@ -229,6 +229,23 @@ static void added_gradients(void)
     near(bytes_named(&list, "add_gradients"), 0.0, 0.0, "shards: scattered at once");
 }
 
+/* A token's adapter traffic beside Llama-3 8B: attention 3 * 4096 + 2 * 6144 + 4096 + 2 * 4096,
+ * MLP 4096 + 2 * 28672 + 14336 + 2 * 4096. */
+static void adapters(void)
+{
+    struct ty_model model;
+    fixture_llama3_8b(&model);
+    model.lora_rank = 16;
+    start_h100(&model);
+    const struct ty_plan plan = plan_of(1, 1, 1, 1, 8192);
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_FORWARD, &list);
+    const double all_bytes = bytes_named(&list, "lora");
+    snprintf(setting.profile.stack, sizeof setting.profile.stack, "mlperf");
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_FORWARD, &list);
+    near(bytes_named(&list, "lora"), all_bytes * 36864.0 / 120832.0, 1e-12,
+         "MLPerf's LoRA has adapters on the attention only");
+}
+
 static void sent(void)
 {
     struct ty_model model;
@@ -617,6 +634,7 @@ int main(void)
     sent();
     operators();
     added_gradients();
+    adapters();
     expert_traffic();
     times();
     expert_times();

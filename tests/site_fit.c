@@ -92,7 +92,7 @@ static void test_recovery(struct ty_runs *runs)
     ok(ty_site_fit(runs, 2, &fit, &error) == TY_OK, "fitted %s", error.text);
     for (int j = 0; j < TY_N_SITE; j++)
         near(fit.ratio[j], truth[j], 0.02 * truth[j],
-             "ratio found again to 2 %%: priors pull a little");
+             "ratio found again to 2 %: priors pull a little");
     double worst = 0.0;
     for (uint32_t i = 0; i < runs->n; i++)
         if (!isnan(fit.after_s[i]))
