@@ -145,7 +145,12 @@ static void refuses_nonsense(void)
 static void goodput_examples(void)
 {
     const double unknown = (double)NAN;
-    struct ty_failures failures = {unknown, unknown, unknown, unknown, unknown, unknown};
+    struct ty_failures failures = {.node_mtbf_s = unknown,
+                                   .save_s = unknown,
+                                   .restart_s = unknown,
+                                   .repair_s = unknown,
+                                   .interval_s = unknown,
+                                   .spare_probability = unknown};
     struct ty_goodput out;
     failures.node_mtbf_s = 11135.08 * 2048;
     failures.save_s = 30;
