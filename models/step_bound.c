@@ -12,10 +12,17 @@
  * while the micro-batch goes back (then only the last pass of slot 0 remains). Where backwards are
  * split or whole the shorter counts. Slots q < r belong to other stages. m_q: micro-batches of the
  * copy. True of every order of passes; with equal stages and nothing else it is the 1F1B time.
+ *
+ * Parameters gathered and gradients reduced for every micro-batch (FSDP, ZeRO-2) are a second busy
+ * resource: the flows of a share go one after the other, none faster than alone, so
+ *
+ *   T >= fixed + max_r max_share [ sum_{q on r} m_q sum_segments (2 gathers + reduction) ] +
+ * optimizer
  */
 #include "models/step_internal.h"
 
 #include <math.h>
+#include <string.h>
 
 static double pass_s(const struct step *step, uint32_t place, enum pass_kind kind)
 {
@@ -115,6 +122,50 @@ static double stage_s(const struct step *step, uint32_t stage, const struct ramp
     return ramp->fill_s + fmax(all_s, urgent_s + ramp->drain_s);
 }
 
+/* ---- data-parallel streams ---------------------------------------------------------------- */
+
+/* Adds what one micro-batch sends of a pass over a place; cut as step_work.c cuts it. */
+static void add_exchanges(const struct step *step, uint32_t place, enum pass_kind kind, double n,
+                          double sum_s[N_SHARES])
+{
+    const struct traffic *traffic = &step->traffic;
+    const double bucket_params = step_bucket_params(traffic, kind);
+    const double gathers = traffic->gather_every ? n : 0.0;
+    const double reduces = kind == PASS_BACKWARD && traffic->reduce_every ? n : 0.0;
+    const uint32_t n_units = step_n_units(&step->slots[place]);
+    struct held held = {{0}, {0}}, last = {{0}, {0}};
+    double gather_s[N_SHARES] = {0}, reduce_s[N_SHARES] = {0};
+    for (uint32_t i = 0; i < n_units; i++) {
+        const struct unit unit = step_unit(step, place, kind == PASS_FORWARD ? i : n_units - 1 - i);
+        step_held_add(&held, step_held(step, &unit));
+        if (i + 1 < n_units && !step_is_full(&held, bucket_params))
+            continue;
+        if (memcmp(&held, &last, sizeof held) != 0) /* most layers are alike */
+            step_exchange_s(step, &held, gather_s, reduce_s);
+        for (uint32_t share = 0; share < N_SHARES; share++)
+            sum_s[share] += gathers * gather_s[share] + reduces * reduce_s[share];
+        last = held;
+        held = (struct held){{0}, {0}};
+    }
+}
+
+/* Time the busiest data-parallel stream of a stage takes; 0 where it runs once a step. */
+static double streams_s(const struct step *step, uint32_t stage)
+{
+    double sum_s[N_SHARES] = {0};
+    if (!step->traffic.gather_every && !step->traffic.reduce_every)
+        return 0.0;
+    for (uint32_t place = stage; place < step->n_places; place += step->n_stages) {
+        const uint32_t chunk = place / step->n_stages;
+        const double n = pipeline_end_micro(&step->pipeline, chunk) -
+                         pipeline_first_micro(&step->pipeline, chunk);
+        if (step->traffic.gather_every)
+            add_exchanges(step, place, PASS_FORWARD, n, sum_s);
+        add_exchanges(step, place, PASS_BACKWARD, n, sum_s);
+    }
+    return fmax(sum_s[SHARE_DENSE], sum_s[SHARE_EXPERT]);
+}
+
 ty_status step_bound(struct step *step, const struct setting *setting, const struct ty_plan *plan,
                      const struct slot *slots, double *bound_s)
 {
@@ -129,7 +180,7 @@ ty_status step_bound(struct step *step, const struct setting *setting, const str
         const struct least least = least_of(step, stage); /* place `stage`: chunk 0, slot `stage` */
         struct held held;
         if (!both_ends || stage < step->n_stages / 2) /* the other half is its mirror image */
-            longest_s = fmax(longest_s, stage_s(step, stage, &ramp));
+            longest_s = fmax(longest_s, fmax(stage_s(step, stage, &ramp), streams_s(step, stage)));
         ramp.fill_s += least.forward_s;
         ramp.drain_s += least.dgrad_s;
         step_held_stage(step, stage, &held);

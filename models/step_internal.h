@@ -198,6 +198,10 @@ const struct record *step_record(const struct step *step, const struct unit *uni
                                  enum pass_kind kind);
 /* Does the schedule run passes of this kind? */
 bool step_runs(const struct step *step, enum pass_kind kind);
+/* Is a segment that holds these parameters complete, when a bucket is of this size? */
+bool step_is_full(const struct held *held, double bucket_params);
+/* Parameters after which a pass with data-parallel traffic is cut; HUGE_VAL: never. */
+double step_bucket_params(const struct traffic *traffic, enum pass_kind kind);
 /* The kinds that make up the work of a micro-batch, each part once. */
 bool step_counts(const struct step *step, enum pass_kind kind);
 /* Share of a pass in the fixed time of a micro-batch. */
@@ -213,6 +217,9 @@ void step_held_add(struct held *sum, const struct held *held);
 void step_held_stage(const struct step *step, uint32_t stage, struct held *out);
 ty_status step_flows(struct step *step, uint32_t stage, const struct held *held, bool gather,
                      bool reduce, struct flows *out);
+/* Their times alone, as flows of the step. */
+void step_exchange_s(const struct step *step, const struct held *held, double gather_s[N_SHARES],
+                     double reduce_s[N_SHARES]);
 double step_optimizer_s(const struct step *step, const struct held *held);
 double step_norm_s(const struct step *step, const struct held *held);
 double step_sync_s(const struct step *step);
@@ -222,6 +229,9 @@ double step_fixed_s(const struct step *step); /* outside compute */
 ty_status step_add_stages(struct step *step); /* devices, streams, links, messages */
 /* Shape of the pair of stages. */
 void step_pair_shape(const struct step *step, uint32_t from, uint32_t to, struct group_shape *out);
+/* One of the n_parts equal collectives a collective of the step is sent in. */
+struct collective step_part_of(const struct step *step, const struct collective *collective,
+                               double n_parts);
 /* The collective in n_parts equal ones, as a task that leaves stage `from` and enters `to`. */
 ty_status step_flow(struct step *step, uint32_t from, uint32_t to,
                     const struct collective *collective, double n_parts, struct flow *out);

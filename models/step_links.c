@@ -135,16 +135,23 @@ struct engine_task step_flow_task(const struct setting *setting, const struct se
                                 .slow_self = profile->slow_comm};
 }
 
-ty_status step_flow(struct step *step, uint32_t from, uint32_t to,
-                    const struct collective *collective, double n_parts, struct flow *out)
+struct collective step_part_of(const struct step *step, const struct collective *collective,
+                               double n_parts)
 {
     const struct ty_profile *profile = &step->setting->profile;
     const bool message = collective->op == COLLECTIVE_SEND; /* else data-parallel */
     struct collective part = *collective;
-    struct collective_flow flow;
     part.payload_bytes /= n_parts;
     part.codec_s /= n_parts;
     part.share = message ? profile->pp_time_ratio : profile->dp_time_ratio;
+    return part;
+}
+
+ty_status step_flow(struct step *step, uint32_t from, uint32_t to,
+                    const struct collective *collective, double n_parts, struct flow *out)
+{
+    const struct collective part = step_part_of(step, collective, n_parts);
+    struct collective_flow flow;
     note_origin(step, &part, n_parts);
     collective_as_flow(step->setting, &part, &flow);
     *out = (struct flow){.used = flow.work_bytes > 0.0};

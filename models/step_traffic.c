@@ -168,48 +168,77 @@ static double n_buckets(const struct traffic *traffic, double params)
     return traffic->by_unit ? 1.0 : fmax(1.0, ceil(params / traffic->bucket_params));
 }
 
-static ty_status reduce_flows(struct step *step, uint32_t stage, const struct held *held,
-                              uint32_t share, struct flows *out)
+/* What is sent of some parameters of a share: gathered, reduced, and summed over the replicas. */
+struct exchange {
+    double n_parts;
+    struct collective gather, reduce, replicas;
+};
+
+static void exchange_of(const struct step *step, const struct held *held, uint32_t share,
+                        struct exchange *out)
 {
     const struct traffic *traffic = &step->traffic;
-    const double params = held->trained[share], parts = n_buckets(traffic, params);
+    const double trained = held->trained[share];
+    /* Frozen parameters never change: only FSDP, which keeps them apart, gathers them. */
+    const double gathered = traffic->by_unit ? held->params[share] : trained;
     const double shard = traffic->shard[share].size, copies = traffic->replica[share].size;
     struct compression_exchange first, second;
-    compression_exchange(step->setting, step->plan, params, traffic->grad_bytes, shard, &first);
-    compression_exchange(step->setting, step->plan, params / shard, traffic->grad_bytes, copies,
+    compression_exchange(step->setting, step->plan, trained, traffic->grad_bytes, shard, &first);
+    compression_exchange(step->setting, step->plan, trained / shard, traffic->grad_bytes, copies,
                          &second);
-    const struct collective reduce = {.op = first.gathers ? COLLECTIVE_ALL_GATHER
-                                                          : traffic->reduce_op,
-                                      .payload_bytes = first.payload_bytes,
-                                      .codec_s = first.codec_s,
-                                      .shape = traffic->shard[share]};
-    const struct collective replicas = {.op = COLLECTIVE_ALL_REDUCE,
-                                        .payload_bytes = second.payload_bytes,
-                                        .codec_s = second.codec_s,
-                                        .shape = traffic->replica[share]};
-    const ty_status status = step_flow(step, stage, stage, &reduce, parts, &out->reduce[share]);
-    return status == TY_OK ? step_flow(step, stage, stage, &replicas, parts, &out->replicas[share])
-                           : status;
+    *out = (struct exchange){
+        .n_parts = n_buckets(traffic, trained),
+        .gather = {.op = COLLECTIVE_ALL_GATHER,
+                   .payload_bytes = gathered * traffic->param_bytes,
+                   .shape = traffic->shard[share]},
+        .reduce = {.op = first.gathers ? COLLECTIVE_ALL_GATHER : traffic->reduce_op,
+                   .payload_bytes = first.payload_bytes,
+                   .codec_s = first.codec_s,
+                   .shape = traffic->shard[share]},
+        .replicas = {.op = COLLECTIVE_ALL_REDUCE,
+                     .payload_bytes = second.payload_bytes,
+                     .codec_s = second.codec_s,
+                     .shape = traffic->replica[share]},
+    };
 }
 
 ty_status step_flows(struct step *step, uint32_t stage, const struct held *held, bool gather,
                      bool reduce, struct flows *out)
 {
-    const struct traffic *traffic = &step->traffic;
     ty_status status = TY_OK;
     for (uint32_t share = 0; status == TY_OK && share < N_SHARES; share++) {
-        /* Frozen parameters never change: only FSDP, which keeps them apart, gathers them. */
-        const double params = traffic->by_unit ? held->params[share] : held->trained[share];
-        const struct collective all = {.op = COLLECTIVE_ALL_GATHER,
-                                       .payload_bytes = params * traffic->param_bytes,
-                                       .shape = traffic->shard[share]};
+        struct exchange sent;
+        exchange_of(step, held, share, &sent);
         if (gather)
-            status = step_flow(step, stage, stage, &all, n_buckets(traffic, params),
-                               &out->gather[share]);
+            status = step_flow(step, stage, stage, &sent.gather, sent.n_parts, &out->gather[share]);
         if (status == TY_OK && reduce)
-            status = reduce_flows(step, stage, held, share, out);
+            status = step_flow(step, stage, stage, &sent.reduce, sent.n_parts, &out->reduce[share]);
+        if (status == TY_OK && reduce)
+            status =
+                step_flow(step, stage, stage, &sent.replicas, sent.n_parts, &out->replicas[share]);
     }
     return status;
+}
+
+static double alone_s(const struct step *step, const struct collective *collective, double n_parts)
+{
+    struct collective_flow flow;
+    const struct collective part = step_part_of(step, collective, n_parts);
+    collective_as_flow(step->setting, &part, &flow);
+    return flow.work_bytes > 0.0
+               ? n_parts * (flow.latency_s + flow.work_bytes / flow.cap_bytes_per_s)
+               : 0.0;
+}
+
+void step_exchange_s(const struct step *step, const struct held *held, double gather_s[N_SHARES],
+                     double reduce_s[N_SHARES])
+{
+    for (uint32_t share = 0; share < N_SHARES; share++) {
+        struct exchange sent;
+        exchange_of(step, held, share, &sent);
+        gather_s[share] = alone_s(step, &sent.gather, sent.n_parts);
+        reduce_s[share] = alone_s(step, &sent.reduce, sent.n_parts);
+    }
 }
 
 /* ---- tail --------------------------------------------------------------------------------- */

@@ -235,10 +235,10 @@ static void add_unit(const struct step *step, const struct unit *unit, enum pass
     add_transfers(step, unit, kind, segment);
 }
 
-static bool is_full(const struct segment *segment, double bucket_params)
+bool step_is_full(const struct held *held, double bucket_params)
 {
-    return segment->held.params[SHARE_DENSE] >= bucket_params ||
-           segment->held.params[SHARE_EXPERT] >= bucket_params;
+    return held->params[SHARE_DENSE] >= bucket_params ||
+           held->params[SHARE_EXPERT] >= bucket_params;
 }
 
 /* Appends the segments of a place's pass, closing one whenever its parameters fill a bucket. */
@@ -251,7 +251,7 @@ static void cut_pass(struct step *step, uint32_t place, enum pass_kind kind, dou
     for (uint32_t i = 0; i < n_units; i++) {
         const struct unit unit = step_unit(step, place, kind == PASS_FORWARD ? i : n_units - 1 - i);
         add_unit(step, &unit, kind, segment);
-        if (i + 1 < n_units && is_full(segment, bucket_params))
+        if (i + 1 < n_units && step_is_full(&segment->held, bucket_params))
             segment = &step->segments[step->n_segments++];
     }
 }
@@ -273,8 +273,7 @@ static bool reduces(const struct traffic *traffic, enum pass_kind kind)
     return makes_gradients(kind) && (traffic->reduce_every || traffic->reduce_last);
 }
 
-/* Parameters after which a pass with data-parallel traffic is cut; HUGE_VAL: never. */
-static double bucket_of(const struct traffic *traffic, enum pass_kind kind)
+double step_bucket_params(const struct traffic *traffic, enum pass_kind kind)
 {
     if (!gathers(traffic, kind) && !reduces(traffic, kind))
         return HUGE_VAL;
@@ -371,7 +370,7 @@ static uint32_t cut_early(struct step *step, uint32_t place, enum pass_kind kind
 static void cut_kind(struct step *step, uint32_t place, enum pass_kind kind)
 {
     struct cut *cut = &step->cuts[N_PASS_KINDS * place + kind];
-    const double bucket_params = bucket_of(&step->traffic, kind);
+    const double bucket_params = step_bucket_params(&step->traffic, kind);
     cut->whole = step->n_segments;
     cut_pass(step, place, kind, HUGE_VAL);
     const struct segment *whole = &step->segments[cut->whole];

@@ -30,6 +30,7 @@ struct survivor {
     uint64_t id;
     double worth[TY_MAX_OBJECTIVES]; /* at its bound */
     struct board_shape shape;
+    uint64_t n_passes; /* what its simulation costs goes by it */
 };
 
 /* Survivors of one list that compete for one place in it, those of one shape; all of a list that
@@ -68,6 +69,7 @@ struct hunt {
     struct ty_score *kept;       /* of the fronts */
     struct pareto pareto;        /* the set, with two objectives or more: there is one front */
     uint64_t *batch;             /* [n_fronts * round] survivors of this round */
+    uint64_t *queue;             /* [n_fronts * round] indices of the batch, in order of work */
     struct ty_score *score;      /* [n_fronts * round] */
 };
 

@@ -230,9 +230,24 @@ static uint64_t take_round(struct hunt *hunt, struct front *front, uint64_t *bat
     return taken;
 }
 
-static void score_batch(void *context, uint32_t worker, uint64_t index)
+/* The longest simulations first, so that the workers end together; which comes first changes no
+ * result. */
+static void queue_batch(struct hunt *hunt, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t n_passes = hunt->survivor[hunt->batch[i]].n_passes;
+        uint64_t place = i;
+        for (; place > 0 && hunt->survivor[hunt->batch[hunt->queue[place - 1]]].n_passes < n_passes;
+             place--)
+            hunt->queue[place] = hunt->queue[place - 1];
+        hunt->queue[place] = i;
+    }
+}
+
+static void score_batch(void *context, uint32_t worker, uint64_t place)
 {
     struct hunt *hunt = context;
+    const uint64_t index = hunt->queue[place];
     score_plan(hunt, worker, hunt->survivor[hunt->batch[index]].id, &hunt->score[index]);
 }
 
@@ -266,6 +281,7 @@ ty_status hunt_simulate(struct hunt *hunt, struct ty_search_result *result)
             n += take_round(hunt, &hunt->front[i], &hunt->batch[n]);
         if (n == 0)
             return TY_OK;
+        queue_batch(hunt, n);
         parallel_for(hunt->n_workers, n, 1, score_batch, hunt);
         status = hunt_failure(hunt);
         result->n_evaluated += n;

@@ -145,6 +145,7 @@ static void weigh_bound(struct hunt *hunt, const struct ty_plan *plan, double le
             plan_model_flop_per_s_per_gpu(&hunt->setting, plan, hunt->options.flops, least_s));
     const double useful_ratio = goal_useful_ratio(goal, plan);
     survivor->shape = board_shape(plan);
+    survivor->n_passes = (uint64_t)plan->pp * plan->vpp * plan->n_micro;
     for (uint32_t i = 0; i < goal->asked.n_objectives; i++)
         survivor->worth[i] = goal_worth(goal, i, plan, least_s, &outlay, useful_ratio);
     const enum ty_reject limit = goal_limit(goal, plan, least_s, mfu, &outlay, useful_ratio);

@@ -64,10 +64,11 @@ static ty_status open_hunt(struct hunt *hunt, struct ty_error *error)
     hunt->n_fronts = search->overall || hunt->pareto.n_objectives > 1 ? 1 : hunt->space.n_counts;
     hunt->front = calloc(hunt->n_fronts, sizeof *hunt->front);
     hunt->batch = calloc((size_t)hunt->n_fronts * hunt->round, sizeof *hunt->batch);
+    hunt->queue = calloc((size_t)hunt->n_fronts * hunt->round, sizeof *hunt->queue);
     hunt->score = calloc((size_t)hunt->n_fronts * hunt->round, sizeof *hunt->score);
     hunt->verdict = calloc(hunt->space.n_plans, 1);
     if (!hunt->evaluator || !hunt->failed || !hunt->near || !hunt->front || !hunt->batch ||
-        !hunt->score || !hunt->verdict)
+        !hunt->queue || !hunt->score || !hunt->verdict)
         return error_set(error, TY_ERR_NOMEM, "search", "out of memory");
     for (uint32_t i = 0; i < hunt->n_workers; i++) {
         status = evaluator_init(&hunt->evaluator[i], NULL);
@@ -93,6 +94,7 @@ static void close_hunt(struct hunt *hunt)
     free(hunt->kept);
     pareto_free(&hunt->pareto);
     free(hunt->batch);
+    free(hunt->queue);
     space_destroy(&hunt->space);
     free(hunt);
 }

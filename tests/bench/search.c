@@ -85,10 +85,10 @@ static bool with_offload(void)
     struct ty_search_result result = {0};
     open_search(&search);
     search.space.fixed.n_gpus = 64;
-    search.space.offload = (struct ty_values){.n = 3, .value = {1, 2, 3}};
-    search.space.sharding = (struct ty_values){.n = 4, .value = {1, 2, 3, 4}};
-    search.space.schedule = (struct ty_values){.n = 3, .value = {1, 2, 3}};
-    search.space.precision = (struct ty_values){.n = 2, .value = {1, 2}};
+    search.space.offload = (struct ty_values){.n = 5, .value = {1, 2, 3, 4, 5}};
+    search.space.sharding = (struct ty_values){.n = 5, .value = {1, 2, 3, 4, 5}};
+    search.space.schedule = (struct ty_values){.n = 7, .value = {1, 2, 3, 4, 5, 6, 7}};
+    search.space.precision = (struct ty_values){.n = 4, .value = {1, 2, 3, 4}};
     const double start_s = now_s(), cpu_start_s = cpu_s();
     if (ty_search_run(&search, &result, NULL) != TY_OK)
         return false;
