@@ -65,7 +65,7 @@ CORE_SO = $(B)/libtrainyard.so.$(SOVERSION)
 TOOLS_SO = $(B)/libtrainyard-tools.so.$(SOVERSION)
 LIBRARIES = $(CORE_A) $(TOOLS_A) $(B)/libtrainyard.so $(B)/libtrainyard-tools.so
 MAN = $(patsubst %,$(B)/man/trainyard-%.1,$(COMMANDS)) $(B)/man/trainyard.1
-COMMANDS = predict explain sweep whatif size split db report show list validate calibrate comm pool detect help version
+COMMANDS = predict explain sweep whatif size split db report show list validate calibrate comm pool monitor detect help version
 
 .DELETE_ON_ERROR:
 .SECONDARY:

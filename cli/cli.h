@@ -58,6 +58,9 @@ struct cli_args {
         const char *jobs, *objective, *cache, *storage;
         uint32_t gpus, unit, cores;
     } split;
+    struct { /* of the command monitor */
+        const char *map, *tolerance, *print;
+    } monitor;
     struct { /* of the command comm */
         const char *op, *sizes, *compare, *table, *algorithm;
         uint32_t ranks;
@@ -91,9 +94,10 @@ enum cli_command_bit {
     CLI_SIZE = 16384,
     CLI_DB = 32768,
     CLI_SPLIT = 65536,
-    CLI_ANY = 131071,
-    CLI_TAKES_PLAN =
-        CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_SHOW | CLI_WHATIF | CLI_SIZE | CLI_CALIBRATE
+    CLI_MONITOR = 131072,
+    CLI_ANY = 262143,
+    CLI_TAKES_PLAN = CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_SHOW | CLI_WHATIF | CLI_SIZE |
+                     CLI_CALIBRATE | CLI_MONITOR
 };
 
 struct cli_command {
@@ -259,6 +263,7 @@ void cli_progress_end(struct cli_progress *progress);
 
 int cmd_predict(struct cli_args *args);
 int cmd_explain(struct cli_args *args);
+int cmd_monitor(struct cli_args *args);
 int cmd_sweep(struct cli_args *args);
 int cmd_report(struct cli_args *args);
 int cmd_validate(struct cli_args *args);

@@ -104,6 +104,16 @@ const struct cli_command cli_commands[] = {
      "exit status is 0; a log without any is bad input.\n"
      "--algorithm runs it by its algorithm instead, as one weighted flow and send by send "
      "(docs/full-rung.md)."},
+    {"monitor", "--model M --cluster C [plan flags] FILE...",
+     "which resource of a running job departs from its prediction", CLI_MONITOR, CLI_MAX_WORDS,
+     cmd_monitor,
+     "Reads saved answers of the Prometheus API (query_range; query) and pages of exporters, among "
+     "them those of dcgm-exporter and node_exporter, and puts step time, tokens/s, GPU and tensor "
+     "activity, clock, power, memory, processors and disk reads beside the prediction: what "
+     "departs by more than --tolerance, since when, on which GPU (docs/monitoring.md). A departure "
+     "is an answer: the exit status is 0; files without any known metric are bad input.\n"
+     "--print series prints the predicted values in Prometheus text form, --print dashboard a "
+     "Grafana dashboard that shows measured beside predicted."},
     {"detect", "[FILE...]", "a cluster file from what is there", CLI_DETECT, CLI_MAX_WORDS,
      cmd_detect,
      "Without files: this machine, from /sys, /proc and nvidia-smi. With files: dumps of NCCL, "
@@ -147,12 +157,13 @@ const struct cli_command cli_commands[] = {
     {NULL, NULL, NULL, 0, 0, NULL, NULL}};
 
 #define TO(member) offsetof(struct cli_args, member)
-#define CLI_FEEDS  (CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE)
+#define CLI_FEEDS  (CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_MONITOR)
 #define CLI_FAILS  (CLI_PREDICT | CLI_SWEEP | CLI_WHATIF | CLI_SIZE)
 
 const struct cli_option cli_options[] = {
     {"model", 'm', CLI_TEXT, TO(model), "NAME|FILE",
-     CLI_CALIBRATE | CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW,
+     CLI_CALIBRATE | CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE |
+         CLI_SHOW,
      "built-in model or a HuggingFace config.json"},
     {"trace", 't', CLI_TEXT, TO(pool.trace), "FILE", CLI_POOL, "trace of jobs"},
     {"trace", 0, CLI_TEXT, TO(trace), "FILE", CLI_PREDICT | CLI_EXPLAIN,
@@ -206,8 +217,8 @@ const struct cli_option cli_options[] = {
     {"storage", 0, CLI_TEXT, TO(split.storage), "RATE", CLI_SPLIT,
      "bandwidth of the storage (200 GB/s); default: not limited"},
     {"cluster", 'c', CLI_TEXT, TO(cluster), "NAME|FILE",
-     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW | CLI_POOL |
-         CLI_COMM | CLI_CALIBRATE | CLI_SPLIT,
+     CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW |
+         CLI_POOL | CLI_COMM | CLI_CALIBRATE | CLI_SPLIT,
      "built-in cluster or a cluster JSON file"},
     {"records", 0, CLI_TEXT, TO(records), "FILE", CLI_CALIBRATE,
      "records to fit; more files may follow"},
@@ -225,19 +236,20 @@ const struct cli_option cli_options[] = {
     {"plan", 'p', CLI_TEXT, TO(plan), "FILE", CLI_TAKES_PLAN,
      "plan JSON file; flags override what it says"},
     {"profile", 0, CLI_TEXT, TO(profile), "NAME|FILE",
-     CLI_CALIBRATE | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF | CLI_SIZE |
-         CLI_SHOW | CLI_VALIDATE | CLI_COMM,
+     CLI_CALIBRATE | CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF |
+         CLI_SIZE | CLI_SHOW | CLI_VALIDATE | CLI_COMM,
      "calibrated constants; default: preset of the GPU"},
     {"stack", 0, CLI_TEXT, TO(stack), "NAME",
-     CLI_CALIBRATE | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF | CLI_SIZE |
-         CLI_SHOW,
+     CLI_CALIBRATE | CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF |
+         CLI_SIZE | CLI_SHOW,
      "training software whose defaults and overheads apply; default: generic"},
     {"site", 0, CLI_TEXT, TO(site), "NAME",
-     CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW,
+     CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF | CLI_SIZE |
+         CLI_SHOW,
      "site whose measured runs correct compute, communication and host time"},
     {"set", 's', CLI_SET, 0, "PATH=VALUE",
-     CLI_CALIBRATE | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF | CLI_SIZE |
-         CLI_SHOW | CLI_COMM,
+     CLI_CALIBRATE | CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF |
+         CLI_SIZE | CLI_SHOW | CLI_COMM,
      "sets one field, e.g. cluster.network.nic='200 Gb/s'; repeatable"},
     {"flops", 0, CLI_TEXT, TO(flops), "CONVENTION",
      CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
@@ -324,6 +336,12 @@ const struct cli_option cli_options[] = {
      "energy_per_token, time_to_tokens, gpus"},
     {"pareto", 0, CLI_TEXT, TO(goal.pareto), "NAME,NAME[,NAME]", CLI_SWEEP,
      "plans that no other beats in all of these objectives, over all GPU counts"},
+    {"map", 0, CLI_TEXT, TO(monitor.map), "METRIC=SIGNAL[,...]", CLI_MONITOR,
+     "metrics of your own, such as my_step_seconds=step_time"},
+    {"tolerance", 0, CLI_TEXT, TO(monitor.tolerance), "RATIO", CLI_MONITOR,
+     "deviation that counts as a departure; default: 10%"},
+    {"print", 0, CLI_TEXT, TO(monitor.print), "series|dashboard", CLI_MONITOR,
+     "the prediction for Prometheus or Grafana instead of a comparison"},
     {"input", 0, CLI_FIELD, 0, "KIND", CLI_FEEDS,
      "text, image or video: simulates the input pipeline of each GPU (docs/storage.md)"},
     {"sample-bytes", 0, CLI_FIELD, 0, "SIZE", CLI_FEEDS, "... a sample as stored, such as 110KB"},
@@ -379,8 +397,8 @@ const struct cli_option cli_options[] = {
      CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_VALIDATE | CLI_CALIBRATE,
      "worker threads; default: processors"},
     {"json", 0, CLI_SWITCH, TO(json), NULL,
-     CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW |
-         CLI_LIST | CLI_VALIDATE | CLI_CALIBRATE | CLI_DETECT | CLI_POOL | CLI_COMM,
+     CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF | CLI_SIZE |
+         CLI_SHOW | CLI_LIST | CLI_VALIDATE | CLI_CALIBRATE | CLI_DETECT | CLI_POOL | CLI_COMM,
      "JSON instead of text"},
     {"man", 0, CLI_SWITCH, TO(man), NULL, CLI_HELP, "manual page in mdoc form"},
     {"quiet", 'q', CLI_SWITCH, TO(quiet), NULL, CLI_ANY, "no progress bar, no warnings"},

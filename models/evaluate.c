@@ -5,6 +5,7 @@
  */
 #include "models/feed.h"
 #include "models/predict.h"
+#include "sim/error.h"
 
 ty_status evaluator_init(struct evaluator *evaluator, const struct ty_allocator *allocator)
 {
@@ -16,6 +17,9 @@ void evaluator_destroy(struct evaluator *evaluator)
 {
     step_destroy(evaluator->step);
     full_destroy(evaluator->full);
+    if (evaluator->less)
+        evaluator->allocator.release(evaluator->allocator.user, evaluator->less,
+                                     sizeof *evaluator->less);
     array_free(&evaluator->allocator, evaluator->slots, evaluator->n_slots, sizeof(struct slot));
     array_free(&evaluator->allocator, evaluator->stages, evaluator->n_stages,
                sizeof(struct ty_stage_memory));
@@ -66,6 +70,52 @@ static ty_status unfold(struct evaluator *evaluator, const struct setting *setti
     return simulated;
 }
 
+/* The step once more, on NICs without what storage takes of them. */
+static ty_status on_shared_nics(struct evaluator *evaluator, const struct setting *setting,
+                                const struct ty_plan *plan, const struct ty_options *options,
+                                double taken_bytes_per_s, struct step_result *out,
+                                struct ty_error *error)
+{
+    const struct ty_allocator *source = &evaluator->allocator;
+    const double nic_bytes_per_s = setting->cluster.nic_bytes_per_s;
+    if (!evaluator->less)
+        evaluator->less = source->alloc(source->user, sizeof *evaluator->less);
+    if (!evaluator->less)
+        return TY_ERR_NOMEM;
+    if (taken_bytes_per_s > 0.9 * nic_bytes_per_s)
+        return error_set(error, TY_ERR_RANGE, "storage.over_nic",
+                         "storage takes %.3g of the %.3g GB/s of a NIC; training needs a tenth",
+                         taken_bytes_per_s * 1e-9, nic_bytes_per_s * 1e-9);
+    *evaluator->less = *setting;
+    evaluator->less->cluster.nic_bytes_per_s -= taken_bytes_per_s;
+    return step_simulate(evaluator->step, evaluator->less, plan, evaluator->slots, options, out,
+                         error);
+}
+
+/* Input and checkpoint of a simulated step. The full rung's links are its scenario's. */
+static ty_status feed(struct evaluator *evaluator, const struct setting *setting,
+                      const struct ty_plan *plan, const struct ty_options *options,
+                      struct step_result *result, struct ty_error *error)
+{
+    const struct ty_storage *storage = options->storage;
+    struct step_result fed = *result;
+    double taken_bytes_per_s = 0.0;
+    ty_status status =
+        feed_step(storage, setting, plan, &evaluator->allocator, &fed, &evaluator->storage, error);
+    if (status == TY_OK)
+        status = feed_nic_bytes_per_s(storage, setting, plan, &evaluator->allocator,
+                                      &evaluator->storage, &taken_bytes_per_s, error);
+    if (status == TY_OK && taken_bytes_per_s > 0.0 && options->rung != TY_RUNG_FULL) {
+        status = on_shared_nics(evaluator, setting, plan, options, taken_bytes_per_s, &fed, error);
+        if (status == TY_OK)
+            status = feed_step(storage, setting, plan, &evaluator->allocator, &fed,
+                               &evaluator->storage, error);
+    }
+    if (status == TY_OK)
+        *result = fed;
+    return status;
+}
+
 ty_status evaluator_simulate(struct evaluator *evaluator, const struct setting *setting,
                              const struct ty_plan *plan, const struct ty_options *options,
                              struct step_result *out, struct ty_error *error)
@@ -77,8 +127,7 @@ ty_status evaluator_simulate(struct evaluator *evaluator, const struct setting *
     if (status == TY_OK && options && options->rung == TY_RUNG_FULL)
         status = unfold(evaluator, setting, plan, options, &result, error);
     if (status == TY_OK && options && options->storage)
-        status = feed_step(options->storage, setting, plan, &evaluator->allocator, &result,
-                           &evaluator->storage, error);
+        status = feed(evaluator, setting, plan, options, &result, error);
     if (status == TY_OK)
         *out = result;
     return status;

@@ -149,7 +149,8 @@ static ty_status stack_tiers(const struct ty_storage *storage, const struct sett
     for (uint32_t id = 0; id <= source; id++) {
         if (id != source && !(input->caches >> id & 1))
             continue;
-        struct tier *tier = &out->levels[out->n_levels++];
+        struct tier *tier = &out->levels[out->n_levels];
+        out->ids[out->n_levels++] = (enum ty_tier_id)id;
         *tier = feed_tier(storage, &setting->cluster, (enum ty_tier_id)id);
         share_tier(tier, jobs, input->same_data == TY_ON);
     }

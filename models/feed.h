@@ -16,6 +16,7 @@
 struct feed_input {
     struct loader loader;
     struct tier levels[TY_N_TIERS];
+    enum ty_tier_id ids[TY_N_TIERS];
     double shares[TY_N_TIERS];
     uint32_t n_levels;
     double variation, shuffle_bytes; /* of a batch's time; of a GPU */
@@ -49,6 +50,13 @@ ty_status feed_save(const struct ty_storage *storage, const struct setting *sett
 /* Bytes of all parameters, once. */
 double feed_save_bytes(const struct ty_saves *saves, const struct setting *setting,
                        const struct ty_plan *plan);
+
+/* feed_nic.c: bytes/s of reads and of saves that drain, of one NIC of a node, on tiers whose
+ * traffic crosses the NICs of training; in the mean over steps. */
+ty_status feed_nic_bytes_per_s(const struct ty_storage *storage, const struct setting *setting,
+                               const struct ty_plan *plan, const struct ty_allocator *allocator,
+                               const struct ty_storage_report *report, double *bytes_per_s,
+                               struct ty_error *error);
 
 /* Adds both lines to a simulated step. */
 ty_status feed_step(const struct ty_storage *storage, const struct setting *setting,

@@ -19,6 +19,7 @@ struct evaluator {
     bool unfolded;                    /* the last simulation was of every rank, in full */
     struct full *full;                /* made when the full rung is first asked for */
     struct ty_storage_report storage; /* of the last simulation with options.storage */
+    struct setting *less; /* with NICs that storage takes a part of; made when first needed */
 };
 
 #define PREDICT_MAX_VIOLATIONS 32

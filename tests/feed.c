@@ -160,6 +160,40 @@ static void tiers_of_a_step(void)
     ty_predictor_destroy(p);
 }
 
+/* What the reads take of each NIC is missing there: the step of a cluster with such NICs. */
+static void shared_nics(void)
+{
+    struct ty_storage storage;
+    struct ty_prediction own, shared, slower;
+    const struct ty_plan plan = plan_of(16, 64);
+    ty_predictor *p = predictor();
+    ty_init(TY_KIND_STORAGE, &storage);
+    storage.input.kind = TY_INPUT_VIDEO;
+    storage.input.decode_s = 0.0;
+    storage.input.sample_bytes = 8e9; /* a large part of the NICs, for an effect to see */
+    storage.tier[TY_TIER_PFS].read_bytes_per_s = 1e12;
+    storage.tier[TY_TIER_PFS].latency_s = 0.0;
+    ok(predict(&storage, &plan, p, &own, NULL) == TY_OK, "a network of its own");
+    storage.tier[TY_TIER_PFS].over_nic = TY_ON;
+    ok(predict(&storage, &plan, p, &shared, NULL) == TY_OK, "over the NICs of training");
+    ty_predictor_destroy(p);
+    const double nic = cluster.nic_bytes_per_s;
+    cluster.nic_bytes_per_s -= 64 * 8e9 / own.step_time_s / (2 * 8); /* 64 samples, 16 NICs */
+    p = predictor();
+    ok(predict(NULL, &plan, p, &slower, NULL) == TY_OK, "slower NICs");
+    printf("# %g s, %g s shared\n", own.step_time_s, shared.step_time_s);
+    near(shared.step_time_s, slower.step_time_s, 1e-12, "the step of a cluster with what is left");
+    ok(shared.step_time_s > own.step_time_s, "which is longer");
+    ty_predictor_destroy(p);
+    cluster.nic_bytes_per_s = nic;
+    p = predictor();
+    storage.input.sample_bytes = 1e12;
+    storage.tier[TY_TIER_PFS].read_bytes_per_s = 1e15;
+    storage.tier[TY_TIER_PFS].total_read_bytes_per_s = 1e15;
+    ok(predict(&storage, &plan, p, &shared, NULL) == TY_ERR_RANGE, "more than the NICs carry");
+    ty_predictor_destroy(p);
+}
+
 /* What is refused, by name. */
 static void refusals(void)
 {
@@ -363,6 +397,7 @@ int main(void)
     servers();
     stall_of_a_step();
     tiers_of_a_step();
+    shared_nics();
     refusals();
     case_k01();
     ut_7_6();

@@ -60,4 +60,19 @@ ok 'explain says what more of it gives' grep -q 'of workers: +10.0 %' "$work/exp
 $trainyard predict $plan --db "$work/study.db" --checkpoint async >/dev/null
 ok 'the database keeps the inputs' \
     sh -c "sqlite3 '$work/study.db' 'SELECT kind FROM input' 2>/dev/null | grep -q storage || ! command -v sqlite3"
+
+# Monitoring: 400 W of each GPU from t = 30 on, whatever was predicted above it.
+cat >"$work/power.json" <<'J'
+{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":
+"DCGM_FI_DEV_POWER_USAGE","Hostname":"n1","gpu":"3"},"values":[[10,"100"],[20,"100"],[30,"100"]]}]}}
+J
+$trainyard monitor $plan "$work/power.json" >"$work/monitor"
+ok 'power departs' grep -q 'power .*departs since 1970-01-01T00:00:10Z; furthest: n1 gpu 3 at 100 W' \
+    "$work/monitor"
+ok '... and is the first' grep -q 'first to depart by more than 10 %: power' "$work/monitor"
+ok 'monitor as JSON' sh -c "$trainyard monitor $plan --json '$work/power.json' | grep -q '\"departs\": true'"
+ok 'predicted series' sh -c "$trainyard monitor $plan --print series | grep -q '^trainyard_predicted{signal=\"power\"'"
+ok 'a dashboard' sh -c "$trainyard monitor --print dashboard | grep -q '\"schemaVersion\": 39'"
+ok 'monitor without files' refuses $trainyard monitor $plan
+ok 'a file without a known metric' refuses $trainyard monitor $plan --quiet "$work/json"
 done_tests
