@@ -2,6 +2,7 @@
  * `trainyard pool`: replays a trace of jobs on a shared cluster. */
 #include "cli/pool.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_POLICIES = 32 };
@@ -147,6 +148,54 @@ static ty_status read_policies(const char *text, const char **out, uint32_t *n,
     return TY_OK;
 }
 
+/* ---- the database ------------------------------------------------------------------------- */
+
+static void keep_event(void *user, const struct ty_pool_event *event)
+{
+    struct pool_log *log = user;
+    if (log->n == log->capacity) {
+        const size_t capacity = log->capacity ? 2 * log->capacity : 4096;
+        struct ty_pool_event *more = realloc(log->events, capacity * sizeof *more);
+        log->out_of_memory |= !more;
+        if (!more)
+            return;
+        log->events = more;
+        log->capacity = capacity;
+    }
+    log->events[log->n++] = *event;
+}
+
+static ty_status open_study(const struct cli_args *args, struct pool_inputs *in,
+                            struct ty_error *error)
+{
+    char *command = cli_command_line(args);
+    const struct ty_study study = {.command = command ? command : "pool",
+                                   .cluster = args->cluster ? &in->cluster : NULL};
+    ty_status status = ty_store_open(args->db, false, &in->store, error);
+    if (status == TY_OK)
+        status = ty_store_begin(in->store, &study, &in->study_id, error);
+    free(command);
+    in->pool.event = keep_event;
+    in->pool.user = &in->log;
+    return status;
+}
+
+static ty_status store_replay(struct pool_inputs *in, uint32_t run,
+                              const struct ty_pool_result *result, struct ty_error *error)
+{
+    const struct ty_replay replay = {.pool = &in->pool,
+                                     .trace = &in->trace,
+                                     .result = result,
+                                     .events = in->log.events,
+                                     .n_events = in->log.n,
+                                     .run = run};
+    if (in->log.out_of_memory)
+        return cli_refuse(error, "pool", "out of memory for the events");
+    const ty_status status = ty_store_add_replay(in->store, in->study_id, &replay, error);
+    in->log.n = 0;
+    return status == TY_OK ? ty_store_flush(in->store, error) : status;
+}
+
 /* ---- the command -------------------------------------------------------------------------- */
 
 static int explain(const struct cli_args *args, struct pool_inputs *in)
@@ -185,7 +234,7 @@ static int explain(const struct cli_args *args, struct pool_inputs *in)
     return CLI_OK;
 }
 
-static int replay(const struct cli_args *args, struct pool_inputs *in, bool first, bool alone)
+static int replay(const struct cli_args *args, struct pool_inputs *in, uint32_t run, bool alone)
 {
     struct ty_error error = {0};
     struct ty_pool_result result;
@@ -200,8 +249,10 @@ static int replay(const struct cli_args *args, struct pool_inputs *in, bool firs
     } else if (alone) {
         pool_print_metrics(in, &result.metrics);
     } else {
-        pool_print_row(in, &result.metrics, first);
+        pool_print_row(in, &result.metrics, run == 0);
     }
+    if (status == CLI_OK && in->store && store_replay(in, run, &result, &error) != TY_OK)
+        status = cli_fail(&error);
     if (status == CLI_OK && alone && args->out && !pool_write_jobs(args->out, in, &result))
         status = CLI_FAILED;
     ty_pool_result_free(&result);
@@ -226,6 +277,8 @@ static int run_pool(const struct cli_args *args, struct pool_inputs *in)
     in->pool.policy = policies[0];
     if (args->pool.explain)
         return explain(args, in);
+    if (args->db && open_study(args, in, &error) != TY_OK)
+        return cli_fail(&error);
     if (!args->json)
         pool_print_trace(in);
     int status = CLI_OK;
@@ -233,7 +286,7 @@ static int run_pool(const struct cli_args *args, struct pool_inputs *in)
         in->pool.policy = policies[i / n_counts];
         if (in->gpus.n && use_gpus(args, in, in->gpus.value[i % n_counts], &error) != TY_OK)
             return cli_fail(&error);
-        status = replay(args, in, i == 0, alone);
+        status = replay(args, in, i, alone);
     }
     return status;
 }
@@ -243,5 +296,7 @@ int cmd_pool(struct cli_args *args)
     struct pool_inputs in = {0};
     const int status = run_pool(args, &in);
     ty_trace_free(&in.trace);
+    ty_store_close(in.store);
+    free(in.log.events);
     return status;
 }

@@ -263,7 +263,8 @@ const struct cli_option cli_options[] = {
     {"seed", 0, CLI_U64, TO(seed), "N", CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_POOL,
      "seed of random streams"},
     {"db", 0, CLI_TEXT, TO(db), "FILE",
-     CLI_PREDICT | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF | CLI_REPORT, "SQLite database of the study"},
+     CLI_PREDICT | CLI_SPLIT | CLI_POOL | CLI_SWEEP | CLI_WHATIF | CLI_REPORT,
+     "SQLite database of the study"},
     {"resume", 0, CLI_SWITCH, TO(resume), NULL, CLI_SWEEP | CLI_WHATIF,
      "go on with the study in --db that has the same inputs and arguments; begins it when there is "
      "none"},

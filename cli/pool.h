@@ -13,6 +13,14 @@ struct pool_inputs {
     struct ty_values gpus; /* counts to replay; none: the nodes say it */
     struct ty_pool_nodes groups[POOL_MAX_GROUPS];
     struct ty_trace trace;
+    /* with --db */
+    ty_store *store;
+    int64_t study_id;
+    struct pool_log {
+        struct ty_pool_event *events; /* [n] of the present replay */
+        size_t n, capacity;
+        bool out_of_memory;
+    } log;
 };
 
 /* What was read, and what was left out of it. */

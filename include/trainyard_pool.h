@@ -47,6 +47,37 @@ struct ty_pool_queue {
     uint32_t cohort;    /* queues of one cohort lend each other unused quota */
 };
 
+/* What happens in a replay, in order of time. */
+#define TY_POOL_EVENT_LIST(X)                                                                      \
+    X(SUBMIT, "submit")                                                                            \
+    X(START, "start") /* of a run: first, after a stop, at another size */                         \
+    X(END, "end")     /* completed */                                                              \
+    X(PREEMPT, "preempt")                                                                          \
+    X(FAIL, "fail")     /* a node under it failed */                                               \
+    X(RESIZE, "resize") /* stopped, to start at another size */                                    \
+    X(NODE_DOWN, "node_down")                                                                      \
+    X(NODE_UP, "node_up")
+
+enum ty_pool_event_kind {
+#define X(id, name) TY_POOL_EVENT_##id,
+    TY_POOL_EVENT_LIST(X)
+#undef X
+        TY_N_POOL_EVENTS
+};
+/* NULL for a number that is none. */
+TY_API const char *ty_pool_event_name(int kind);
+
+struct ty_pool_event {
+    double time_s;
+    int kind;         /* enum ty_pool_event_kind */
+    uint64_t subject; /* index of the job, in the caller's order; of the node */
+    uint32_t gpus;    /* of the run; of the node */
+    /* of the pool, after the event: */
+    double held_gpus; /* parts of one counted as parts */
+    uint32_t n_running, n_waiting;
+};
+typedef void ty_pool_event_fn(void *user, const struct ty_pool_event *event);
+
 enum ty_pool_level { TY_POOL_ANY, TY_POOL_NODE, TY_POOL_LEAF, TY_POOL_POD };
 enum ty_pool_placement { TY_POOL_PACK, TY_POOL_SPREAD };
 
@@ -68,7 +99,9 @@ struct ty_pool {
     double las_limit_gpu_s[2]; /* queue limits of las; default 3250, 7200 (source: Tiresias
                                   simulator) */
     uint64_t seed;
-    uint64_t max_events; /* 0: 64 + 4096 per job */
+    uint64_t max_events;     /* 0: 64 + 4096 per job */
+    ty_pool_event_fn *event; /* called for each, within ty_pool_run; NULL: nobody asks */
+    void *user;
     const struct ty_allocator *allocator;
 };
 TY_API void ty_pool_init(struct ty_pool *pool);

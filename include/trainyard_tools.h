@@ -522,6 +522,19 @@ TY_API TY_MUST_CHECK ty_status ty_pool_nodes_read(const char *path, struct ty_po
  * borrow_gpus, cohort. */
 TY_API TY_MUST_CHECK ty_status ty_trace_queues_read(const char *path, struct ty_trace *trace,
                                                     struct ty_error *error);
+/* One replay for the database. */
+struct ty_replay {
+    const struct ty_pool *pool;
+    const struct ty_trace *trace;
+    const struct ty_pool_result *result;
+    const struct ty_pool_event *events; /* [n_events] */
+    uint64_t n_events;
+    uint32_t run; /* number within its study */
+};
+/* Tables pool_run, pool_job, pool_event of a study (docs/database.md); `report` draws them. */
+TY_API TY_MUST_CHECK ty_status ty_store_add_replay(ty_store *store, int64_t study_id,
+                                                   const struct ty_replay *replay,
+                                                   struct ty_error *error);
 /* JSON of a replay; free with ty_text_free. */
 TY_API char *ty_pool_json(const struct ty_pool *pool, const struct ty_trace *trace,
                           const struct ty_pool_result *result);

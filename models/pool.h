@@ -210,6 +210,9 @@ void order_running(struct pool_sim *sim,
 
 /* ---- pool_job.c: what happens to a job ---------------------------------------------------- */
 
+/* Tells the caller's event function. */
+void pool_tell(const struct pool_sim *sim, int kind, uint64_t subject, uint32_t gpus);
+
 /* Work left now at the nominal size, seconds. */
 double job_remaining_s(const struct pool_sim *sim, uint32_t job);
 double job_attained_gpu_s(const struct pool_sim *sim, uint32_t job);

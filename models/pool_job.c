@@ -85,6 +85,30 @@ static void book(struct pool_sim *sim, uint32_t id, int sign)
     sim->held_gpus += sign * held_gpus(sim, id);
 }
 
+const char *ty_pool_event_name(int kind)
+{
+    static const char *const names[] = {
+#define X(id, name) name,
+        TY_POOL_EVENT_LIST(X)
+#undef X
+    };
+    return kind >= 0 && kind < TY_N_POOL_EVENTS ? names[kind] : NULL;
+}
+
+void pool_tell(const struct pool_sim *sim, int kind, uint64_t subject, uint32_t gpus)
+{
+    if (!sim->config->event)
+        return;
+    const struct ty_pool_event event = {.time_s = sim->now_s,
+                                        .kind = kind,
+                                        .subject = subject,
+                                        .gpus = gpus,
+                                        .held_gpus = sim->held_gpus,
+                                        .n_running = sim->n_running,
+                                        .n_waiting = sim->n_active - sim->n_running};
+    sim->config->event(sim->config->user, &event);
+}
+
 void job_start(struct pool_sim *sim, uint32_t id, uint32_t pieces)
 {
     struct pool_job *job = &sim->jobs[id];
@@ -106,6 +130,7 @@ void job_start(struct pool_sim *sim, uint32_t id, uint32_t pieces)
     sim->out_of_memory |= !queue_set(sim->events, id, job->end_s, POOL_COMPLETION);
     if (sim->policy->started)
         sim->policy->started(sim, id);
+    pool_tell(sim, TY_POOL_EVENT_START, job->origin, job->gpus);
 }
 
 bool job_try(struct pool_sim *sim, uint32_t id)
@@ -140,7 +165,12 @@ static void forget_running(struct pool_sim *sim, uint32_t id)
 
 void job_stop(struct pool_sim *sim, uint32_t id, enum pool_stop why)
 {
+    static const int told[] = {[POOL_COMPLETED] = TY_POOL_EVENT_END,
+                               [POOL_PREEMPTED] = TY_POOL_EVENT_PREEMPT,
+                               [POOL_FAILED] = TY_POOL_EVENT_FAIL,
+                               [POOL_RESIZED] = TY_POOL_EVENT_RESIZE};
     struct pool_job *job = &sim->jobs[id];
+    const uint32_t size = job->gpus;
     const double gpus = held_gpus(sim, id);
     const bool loses = why == POOL_FAILED || (why == POOL_PREEMPTED && sim->config->preempt_loses);
     const double lost_s = loses ? thrown_away_s(sim, id) : 0.0;
@@ -166,9 +196,10 @@ void job_stop(struct pool_sim *sim, uint32_t id, enum pool_stop why)
         job->crowd_s = sim->active_s - job->crowd_s;
         sim->n_active--;
         sim->n_left--;
-        return;
+    } else {
+        if (sim->policy->stopped)
+            sim->policy->stopped(sim, id);
+        order_insert(sim, id);
     }
-    if (sim->policy->stopped)
-        sim->policy->stopped(sim, id);
-    order_insert(sim, id);
+    pool_tell(sim, told[why], job->origin, size);
 }

@@ -66,6 +66,7 @@ static void node_event(struct pool_sim *sim, uint32_t id)
     sim->room.gpus[id] += sign * (int32_t)node->gpus;
     sim->room.free_gpus += sign * (int64_t)node->gpus;
     sim->whole_gpus += sign * (int64_t)node->gpus;
+    pool_tell(sim, node->down ? TY_POOL_EVENT_NODE_DOWN : TY_POOL_EVENT_NODE_UP, id, node->gpus);
     sim->out_of_memory |=
         !queue_set(sim->events, 2 * sim->n_jobs + id, sim->now_s + next_s, POOL_NODE_EVENT);
 }
@@ -81,6 +82,7 @@ static void arrive(struct pool_sim *sim, uint32_t id)
     if (sim->policy->submitted)
         sim->policy->submitted(sim, id);
     order_insert(sim, id);
+    pool_tell(sim, TY_POOL_EVENT_SUBMIT, job->origin, sim->shapes[job->shape].gpus);
 }
 
 static void take_events(struct pool_sim *sim)

@@ -293,6 +293,21 @@ static const struct table shares = {
               HTML_PERCENT, HTML_PERCENT, HTML_PERCENT, HTML_PERCENT, HTML_SECONDS},
 };
 
+static const struct table replays = {
+    .title = "Replays",
+    .about = "Times from submission to end in seconds; rho is finish-time fairness, above 1 is "
+             "worse than an equal share.",
+    .sql = "SELECT policy, gpus, done, jct_mean_s, jct_median_s, jct_p99_s, wait_mean_s,"
+           " slowdown_mean, allocated_ratio, useful_ratio, preemptions, rho_max, missed"
+           " FROM pool_run WHERE study_id = ?1 ORDER BY run",
+    .headings = {"policy", "GPUs", "done", "mean", "median", "P99", "mean wait", "slowdown",
+                 "allocated", "useful", "preemptions", "worst rho", "deadlines missed"},
+    .n_texts = 1,
+    .n_numbers = 12,
+    .units = {HTML_COUNT, HTML_COUNT, HTML_NUMBER, HTML_NUMBER, HTML_NUMBER, HTML_NUMBER,
+              HTML_NUMBER, HTML_PERCENT, HTML_PERCENT, HTML_COUNT, HTML_NUMBER, HTML_COUNT},
+};
+
 /* ---- plots -------------------------------------------------------------------------------- */
 
 static ty_status write_plot(const struct report *report, const struct study *study,
@@ -337,6 +352,8 @@ ty_status html_study(const struct report *report, const struct study *study,
         status = write_plans(report, study, page);
     if (status == TY_OK && study->kind == STUDY_SPLIT)
         status = write_table(report, study, &shares, page);
+    if (status == TY_OK && study->kind == STUDY_POOL)
+        status = write_table(report, study, &replays, page);
     for (int i = 0; i < REPORT_N_PLOTS && status == TY_OK; i++)
         status = write_plot(report, study, &plots[i], page);
     if (status == TY_OK)

@@ -66,6 +66,26 @@ static const struct {
       .title = "Speed against GPUs of each job",
       .about = "Best plan at each number of GPUs over the speed on an equal share; the mark is "
                "what the job got, below its curve where input limits it."}},
+    {plot_held,
+     {.name = "held",
+      .kind = STUDY_POOL,
+      .title = "GPUs held over time",
+      .about = "Share of the GPUs that jobs hold, means over 1/400 of the longest replay."}},
+    {plot_waiting,
+     {.name = "waiting",
+      .kind = STUDY_POOL,
+      .title = "Jobs that wait",
+      .about = "Length of the queue, means over 1/400 of the longest replay."}},
+    {plot_completion,
+     {.name = "completion",
+      .kind = STUDY_POOL,
+      .title = "Completion times",
+      .about = "Share of the jobs whose time from submission to end is at most this long."}},
+    {plot_policies,
+     {.name = "policies",
+      .kind = STUDY_POOL,
+      .title = "Policies side by side",
+      .about = "Mean completion time and the 99th percentile of each replay."}},
 };
 
 const char *report_path(const struct report *report, const struct study *study, const char *name,
@@ -109,23 +129,38 @@ static ty_status input_name(const struct report *report, int64_t study_id, const
     return store_done(rows, report->error);
 }
 
-/* Rows of a study in a table that the file may lack. */
-static ty_status count_rows(const struct report *report, const char *has_table, const char *sql,
-                            int64_t id, double *out)
+/* Tables that come with the first study of their kind, so a file may lack them. */
+static const struct {
+    enum study_kind kind;
+    const char *exists, *of_study, *all;
+} kind_tables[] = {
+    {STUDY_SPLIT, "SELECT count(*) FROM sqlite_master WHERE name = 'split_job'",
+     "SELECT count(*) FROM split_job WHERE study_id = ?1", "SELECT count(*) FROM split_job"},
+    {STUDY_POOL, "SELECT count(*) FROM sqlite_master WHERE name = 'pool_run'",
+     "SELECT count(*) FROM pool_run WHERE study_id = ?1", "SELECT count(*) FROM pool_run"}};
+
+enum { N_KIND_TABLES = sizeof kind_tables / sizeof kind_tables[0] };
+
+static ty_status count_rows(const struct report *report, int table, const struct study *study,
+                            double *out)
 {
-    ty_status status = store_ask_number(report->store, has_table, id, 0, out, report->error);
+    ty_status status =
+        store_ask_number(report->store, kind_tables[table].exists, 0, 0, out, report->error);
     if (status == TY_OK && *out > 0.0)
-        status = store_ask_number(report->store, sql, id, 0, out, report->error);
+        status = store_ask_number(report->store,
+                                  study ? kind_tables[table].of_study : kind_tables[table].all,
+                                  study ? study->id : 0, 0, out, report->error);
     return status;
 }
 
 static ty_status find_kind(const struct report *report, struct study *study)
 {
-    double n = 0.0;
-    const ty_status status =
-        count_rows(report, "SELECT count(*) FROM sqlite_master WHERE name = 'split_job'",
-                   "SELECT count(*) FROM split_job WHERE study_id = ?1", study->id, &n);
-    study->kind = n > 0.0 ? STUDY_SPLIT : STUDY_PLANS;
+    ty_status status = TY_OK;
+    for (int i = 0; status == TY_OK && i < N_KIND_TABLES; i++) {
+        double n = 0.0;
+        status = count_rows(report, i, study, &n);
+        study->kind = n > 0.0 ? kind_tables[i].kind : study->kind;
+    }
     return status;
 }
 
@@ -206,15 +241,14 @@ static ty_status write_page(struct report *report, FILE *page)
 
 static ty_status write_folder(struct report *report)
 {
-    double n_predictions, n_divisions = 0.0;
+    double n_rows;
     ty_status status = store_ask_number(report->store, "SELECT count(*) FROM prediction", 0, 0,
-                                        &n_predictions, report->error);
-    if (status == TY_OK)
-        status = count_rows(report, "SELECT count(*) FROM sqlite_master WHERE name = 'split_job'",
-                            "SELECT count(*) FROM split_job", 0, &n_divisions);
+                                        &n_rows, report->error);
+    for (int i = 0; status == TY_OK && n_rows == 0.0 && i < N_KIND_TABLES; i++)
+        status = count_rows(report, i, NULL, &n_rows);
     if (status != TY_OK)
         return status;
-    if (n_predictions + n_divisions == 0)
+    if (n_rows == 0.0)
         return error_set(report->error, TY_ERR_INPUT, "report",
                          "the database holds no prediction: nothing to draw");
     if (mkdir(report->folder, 0777) != 0 && errno != EEXIST)

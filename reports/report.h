@@ -20,7 +20,7 @@ struct report {
 };
 
 /* What a study is about, and so which plots it has. */
-enum study_kind { STUDY_PLANS, STUDY_SPLIT };
+enum study_kind { STUDY_PLANS, STUDY_SPLIT, STUDY_POOL };
 
 /* What the plots and the page need to know about a study before they ask for rows. */
 struct study {
@@ -42,7 +42,7 @@ struct plot {
     const char *reason; /* PLOT_SKIPPED: a sentence; NULL: not worth a word */
 };
 
-#define REPORT_N_PLOTS 9
+#define REPORT_N_PLOTS 13
 
 /* ---- report.c ---- */
 /* folder/PREFIXname.extension, to write. */
@@ -81,6 +81,10 @@ ty_status plot_knee(struct report *report, const struct study *study, struct plo
 ty_status plot_settings(struct report *report, const struct study *study, struct plot *plot);
 ty_status plot_shares(struct report *report, const struct study *study, struct plot *plot);
 ty_status plot_curves(struct report *report, const struct study *study, struct plot *plot);
+ty_status plot_held(struct report *report, const struct study *study, struct plot *plot);
+ty_status plot_waiting(struct report *report, const struct study *study, struct plot *plot);
+ty_status plot_completion(struct report *report, const struct study *study, struct plot *plot);
+ty_status plot_policies(struct report *report, const struct study *study, struct plot *plot);
 
 /* ---- html.c: pieces of a page; html_study.c: the section of a study ---- */
 void html_begin(FILE *page);

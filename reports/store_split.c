@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Studies of shared clusters: the division of one, and replays of a trace. Their tables are made
- * when the first such study is written, so that files of plans alone do not carry them.
+ * Studies that divide a cluster among jobs. Their tables are made when the first such study is
+ * written, so that files of plans alone do not carry them.
  */
 #include "reports/store_db.h"
 #include "sim/error.h"
