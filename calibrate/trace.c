@@ -130,7 +130,9 @@ bool trace_add(struct trace_builder *builder, const char *name, const char *queu
     struct ty_pool_job copy = *job;
     const char *kept = keep_text(builder, name);
     copy.gpu = job->gpu ? keep_text(builder, job->gpu) : NULL;
-    if (!kept || (job->gpu && !copy.gpu) || !find_queue(builder, queue, &copy.queue) ||
+    copy.curve = job->curve ? keep_text(builder, job->curve) : NULL;
+    if (!kept || (job->gpu && !copy.gpu) || (job->curve && !copy.curve) ||
+        !find_queue(builder, queue, &copy.queue) ||
         !array_grow(allocator, (void **)&trace->jobs, &builder->jobs_capacity, trace->n_jobs + 1,
                     sizeof *trace->jobs) ||
         !array_grow(allocator, (void **)&trace->names, &builder->names_capacity, trace->n_jobs + 1,

@@ -37,6 +37,7 @@ enum field {
     PRIORITY,
     LEVEL,
     SERIAL,
+    CURVE,
     RESTART,
     CHECKPOINT,
     TRES,
@@ -134,7 +135,8 @@ static const struct form forms[] = {
                 [MIN_GPUS] = "min_gpus", [MAX_GPUS] = "max_gpus",
                 [GPU] = "gpu",           [PRIORITY] = "priority",
                 [LEVEL] = "level",       [SERIAL] = "serial",
-                [RESTART] = "restart_s", [CHECKPOINT] = "checkpoint_gib"},
+                [RESTART] = "restart_s", [CHECKPOINT] = "checkpoint_gib",
+                [CURVE] = "curve"},
      .mem_unit_bytes = 1024.0 * MIB,
      .by_duration = true},
 };
@@ -373,6 +375,7 @@ static bool read_row(struct table *table, struct trace_builder *builder)
     }
     const char *gpu = *type ? type : cell(table, GPU);
     job.gpu = *gpu ? gpu : NULL;
+    job.curve = *cell(table, CURVE) ? cell(table, CURVE) : NULL;
     return trace_add(builder, cell(table, ID), cell(table, QUEUE), &job);
 }
 

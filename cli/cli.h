@@ -37,7 +37,7 @@ struct cli_args {
     uint32_t top, jobs, worst;
     struct { /* of the command pool */
         const char *trace, *format, *queue, *queues, *nodes, *gpus, *policy, *placement, *restart,
-            *read_rate, *checkpoint, *mtbf, *repair, *explain, *at;
+            *read_rate, *storage_rate, *checkpoint, *mtbf, *repair, *explain, *at, *curves;
         bool lossy;
     } pool;
     struct { /* prices, objectives, limits, failures */
@@ -202,6 +202,16 @@ void cli_inputs_free(struct cli_inputs *inputs);
 void cli_space_write(FILE *file, const struct ty_space *space);
 /* Names every given input of a kind that the command did not read. used: bits 1 << ty_kind */
 void cli_warn_unused(const struct cli_args *args, uint32_t used);
+
+/* Best tokens/s of a job on unit_gpus, 2 unit_gpus, ... GPUs, 0 where it has no plan. */
+struct cli_curve {
+    const struct ty_cluster *cluster;
+    uint32_t unit_gpus, n_units;
+    double *tokens_per_s;  /* [n_units + 1] */
+    struct ty_plan *plans; /* likewise; may be NULL */
+};
+ty_status cli_search_curve(const struct cli_args *args, const struct ty_split_entry *entry,
+                           const struct cli_curve *curve, struct ty_error *error);
 
 /* "64..1024", "64..1024*2", "1,2,4,8": values in the order given. step: what a plain range counts
  * in; it starts at the first multiple. */

@@ -80,6 +80,9 @@ static ty_status read_settings(const struct cli_args *args, struct ty_pool *pool
     if (status == TY_OK && args->pool.read_rate)
         status = ty_quantity_parse(args->pool.read_rate, TY_UNIT_BYTES_PER_S,
                                    &pool->read_bytes_per_s, error);
+    if (status == TY_OK && args->pool.storage_rate)
+        status = ty_quantity_parse(args->pool.storage_rate, TY_UNIT_BYTES_PER_S,
+                                   &pool->storage_bytes_per_s, error);
     if (status == TY_OK)
         status = read_time("--checkpoint", args->pool.checkpoint, &pool->checkpoint_every_s, error);
     if (status == TY_OK)
@@ -108,6 +111,8 @@ static ty_status read_inputs(const struct cli_args *args, struct pool_inputs *in
     if (status == TY_OK)
         status =
             ty_trace_read(args->pool.trace, args->pool.format, args->pool.queue, &in->trace, error);
+    if (status == TY_OK && args->pool.curves)
+        status = pool_use_curves(args, in, error);
     if (status == TY_OK && args->pool.queues)
         status = ty_trace_queues_read(args->pool.queues, &in->trace, error);
     in->pool.queues = in->trace.queues;
@@ -274,6 +279,10 @@ static int run_pool(const struct cli_args *args, struct pool_inputs *in)
         cli_refuse(&error, "pool", "--out, --json and --explain take one policy and one --gpus");
         return cli_fail(&error);
     }
+    if (args->db && args->pool.explain) {
+        cli_refuse(&error, "--db", "keeps replays; --explain stops in the middle of one");
+        return cli_fail(&error);
+    }
     in->pool.policy = policies[0];
     if (args->pool.explain)
         return explain(args, in);
@@ -295,6 +304,7 @@ int cmd_pool(struct cli_args *args)
 {
     struct pool_inputs in = {0};
     const int status = run_pool(args, &in);
+    pool_free_curves(&in);
     ty_trace_free(&in.trace);
     ty_store_close(in.store);
     free(in.log.events);

@@ -70,31 +70,15 @@ static ty_status read_pool(struct split_run *run, struct ty_error *error)
 
 static ty_status search_curve(struct split_run *run, uint32_t j, struct ty_error *error)
 {
-    struct ty_split_entry *entry = &run->list.entry[j];
-    struct ty_search *search = calloc(1, sizeof *search);
-    struct ty_model *model = calloc(1, sizeof *model);
-    struct ty_profile profile;
     run->plans[j] = calloc(run->split.n_units + 1, sizeof *run->plans[j]);
-    ty_status status = TY_OK;
-    if (!search || !model || !run->plans[j])
-        status = cli_refuse(error, "split", "out of memory");
-    if (status == TY_OK)
-        status = cli_load_model(run->args, entry->model, model, error);
-    if (status == TY_OK)
-        status = cli_load_profile(run->args, run->args->profile, &run->cluster, &profile, error);
-    if (status == TY_OK) {
-        *search = (struct ty_search){.model = model,
-                                     .cluster = &run->cluster,
-                                     .profile = &profile,
-                                     .space = entry->space,
-                                     .n_threads = run->args->jobs,
-                                     .allow_tight = run->args->tight};
-        status = ty_split_curve(search, run->unit_gpus, run->split.n_units, run->curve[j],
-                                run->plans[j], error);
-    }
-    free(model);
-    free(search);
-    return status;
+    if (!run->plans[j])
+        return cli_refuse(error, "split", "out of memory");
+    const struct cli_curve curve = {.cluster = &run->cluster,
+                                    .unit_gpus = run->unit_gpus,
+                                    .n_units = run->split.n_units,
+                                    .tokens_per_s = run->curve[j],
+                                    .plans = run->plans[j]};
+    return cli_search_curve(run->args, &run->list.entry[j], &curve, error);
 }
 
 /* A count that is no multiple of the unit takes a unit in part. */

@@ -127,7 +127,8 @@ const struct cli_command cli_commands[] = {
      "Replays the jobs of a trace under a policy: gangs, node and GPU types, parts of GPUs, "
      "preemption, quotas, failures of nodes. Prints completion times, waiting, utilisation, "
      "fragmentation, fairness. --policy all compares the policies, --out writes the times of each "
-     "job, --explain says why a job waits and what would help. docs/pool.md describes the forms of "
+     "job, --db keeps them with every event for report, --explain says why a job waits and what "
+     "would help. docs/pool.md describes the forms of "
      "traces, the policies and the measures.\n"
      "--gpus alone is a counting cluster: any free GPU serves any job; several counts show what "
      "more GPUs would bring. With --cluster, its nodes "
@@ -192,6 +193,12 @@ const struct cli_option cli_options[] = {
      "GPUs held before work goes on after a stop, in s; default: 0"},
     {"read-rate", 0, CLI_TEXT, TO(pool.read_rate), "RATE", CLI_POOL,
      "... and until the checkpoint of the job (column checkpoint_gib) is read (10 GB/s)"},
+    {"storage-rate", 0, CLI_TEXT, TO(pool.storage_rate), "RATE", CLI_POOL,
+     "... from a storage of this bandwidth, which serves restarts one after the other; default: no "
+     "limit"},
+    {"curves", 0, CLI_TEXT, TO(pool.curves), "FILE", CLI_POOL,
+     "jobs as for split, whose speeds at other sizes the jobs have that name them (column curve); "
+     "for elastic"},
     {"checkpoint", 0, CLI_TEXT, TO(pool.checkpoint), "TIME", CLI_POOL,
      "work between checkpoints; a failure loses what came after the last; default: none"},
     {"lossy", 0, CLI_SWITCH, TO(pool.lossy), NULL, CLI_POOL,

@@ -86,18 +86,20 @@ struct ty_pool {
     uint32_t n_groups;                  /* 1 .. 64 */
     const struct ty_pool_queue *queues; /* [n_queues]; NULL: every queue has the defaults */
     uint32_t n_queues;
-    const char *policy;        /* a name of ty_pool_policy(); default "fifo" */
-    int placement;             /* enum ty_pool_placement */
-    double restart_s;          /* GPUs held before work goes on, after a preemption, a failure or
-                                  a change of size; default 0. A job may have its own */
-    double read_bytes_per_s;   /* at which a restart reads the job's checkpoint; NAN: at no cost */
-    double checkpoint_every_s; /* a failure loses the work since the last multiple; NAN: all of
-                                  the present run */
-    bool preempt_loses;        /* a preemption loses it too; false: it saves a checkpoint first */
-    double node_mtbf_s;        /* mean time between failures of a node, exponential; NAN: none */
-    double repair_s;           /* a failed node is back after this */
-    double las_limit_gpu_s[2]; /* queue limits of las; default 3250, 7200 (source: Tiresias
-                                  simulator) */
+    const char *policy;         /* a name of ty_pool_policy(); default "fifo" */
+    int placement;              /* enum ty_pool_placement */
+    double restart_s;           /* GPUs held before work goes on, after a preemption, a failure or
+                                   a change of size; default 0. A job may have its own */
+    double read_bytes_per_s;    /* at which a restart reads the job's checkpoint; NAN: at no cost */
+    double storage_bytes_per_s; /* of the storage: restarts read one after the other, as they come;
+                                   what loaders and saves leave of it. NAN: no limit */
+    double checkpoint_every_s;  /* a failure loses the work since the last multiple; NAN: all of
+                                   the present run */
+    bool preempt_loses;         /* a preemption loses it too; false: it saves a checkpoint first */
+    double node_mtbf_s;         /* mean time between failures of a node, exponential; NAN: none */
+    double repair_s;            /* a failed node is back after this */
+    double las_limit_gpu_s[2];  /* queue limits of las; default 3250, 7200 (source: Tiresias
+                                   simulator) */
     uint64_t seed;
     uint64_t max_events;     /* 0: 64 + 4096 per job */
     ty_pool_event_fn *event; /* called for each, within ty_pool_run; NULL: nobody asks */
@@ -110,6 +112,12 @@ TY_API void ty_pool_init(struct ty_pool *pool);
 TY_API const char *ty_pool_policy(size_t index, const char **text);
 
 /* ---- jobs --------------------------------------------------------------------------------- */
+
+/* A size that an elastic job can take, and its speed there in any unit: tokens/s, say. */
+struct ty_pool_size {
+    uint32_t gpus;
+    double speed; /* > 0 */
+};
 
 struct ty_pool_job {
     double submit_s;
@@ -130,6 +138,11 @@ struct ty_pool_job {
     uint32_t queue;   /* index */
     int32_t priority; /* larger is more important */
     int level;        /* enum ty_pool_level: all of it within one such domain */
+    /* elastic: [n_sizes] the sizes it can take, ascending; gpus, min_gpus and max_gpus are among
+     * them. NULL: every multiple of worker, with `serial` */
+    const struct ty_pool_size *sizes;
+    uint32_t n_sizes;
+    const char *curve; /* name of its curve in the trace; not read here */
 };
 /* Default markers; gpus 1. */
 TY_API void ty_pool_job_init(struct ty_pool_job *job);

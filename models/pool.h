@@ -150,6 +150,7 @@ struct pool_sim {
     struct pool_use *use; /* [n_queues] */
     struct ty_pool_queue *queues;
     uint32_t n_queues;
+    double storage_free_s;      /* when the storage has served the restarts so far */
     int64_t las_head, las_tail; /* positions given out in the queues of las */
     struct random_stream *failures;
 
@@ -223,7 +224,7 @@ bool job_try(struct pool_sim *sim, uint32_t job);
 enum pool_stop { POOL_COMPLETED, POOL_PREEMPTED, POOL_FAILED, POOL_RESIZED };
 /* Ends its run; unless completed it waits again. */
 void job_stop(struct pool_sim *sim, uint32_t job, enum pool_stop why);
-/* Speed of a job at that size relative to its nominal size. */
+/* Speed of a job at that size, one of its own, relative to its nominal size. */
 double job_speed(const struct ty_pool_job *job, uint32_t gpus);
 /* Estimated end by the user's limit, never in the past; of a waiting job if it started now. */
 double job_estimate_s(const struct pool_sim *sim, uint32_t job);

@@ -11,6 +11,7 @@ void ty_pool_init(struct ty_pool *pool)
 {
     *pool = (struct ty_pool){.policy = "fifo",
                              .read_bytes_per_s = NAN,
+                             .storage_bytes_per_s = NAN,
                              .checkpoint_every_s = NAN,
                              .node_mtbf_s = NAN,
                              .las_limit_gpu_s = {3250.0, 7200.0}};
@@ -58,8 +59,9 @@ static ty_status check_pool(const struct ty_pool *pool, uint64_t n_jobs, struct 
                          "%.0f GPUs on %.0f nodes, not 1 to %u", gpus, nodes, POOL_MAX_GPUS);
     if (!(pool->restart_s >= 0.0) || isinf(pool->restart_s))
         return error_set(error, TY_ERR_RANGE, "pool: restart_s", "must be finite and >= 0");
-    if (pool->read_bytes_per_s <= 0.0)
-        return error_set(error, TY_ERR_RANGE, "pool: read_bytes_per_s", "must be > 0, or NAN");
+    if (pool->read_bytes_per_s <= 0.0 || pool->storage_bytes_per_s <= 0.0)
+        return error_set(error, TY_ERR_RANGE, "pool: read_bytes_per_s, storage_bytes_per_s",
+                         "must be > 0, or NAN");
     if (pool->checkpoint_every_s <= 0.0 || pool->node_mtbf_s <= 0.0)
         return error_set(error, TY_ERR_RANGE, "pool: checkpoint_every_s, node_mtbf_s",
                          "must be > 0, or NAN for none");
@@ -70,6 +72,24 @@ static ty_status check_pool(const struct ty_pool *pool, uint64_t n_jobs, struct 
     if (n_jobs > POOL_MAX_JOBS)
         return error_set(error, TY_ERR_RANGE, "jobs", "more than %u", POOL_MAX_JOBS);
     return TY_OK;
+}
+
+/* Sizes ascend, each a multiple of the worker, and hold the three that the job names. */
+static const char *bad_sizes(const struct ty_pool_job *job, uint32_t worker, uint32_t least,
+                             uint32_t most)
+{
+    uint32_t n_named = 0;
+    for (uint32_t i = 0; i < job->n_sizes; i++) {
+        const struct ty_pool_size *size = &job->sizes[i];
+        if (size->gpus <= (i ? job->sizes[i - 1].gpus : 0) || size->gpus % worker)
+            return "sizes must ascend in multiples of worker";
+        if (!(size->speed > 0.0) || isinf(size->speed))
+            return "speeds of sizes must be above 0";
+        n_named += size->gpus == job->gpus;
+        n_named += size->gpus == least;
+        n_named += size->gpus == most;
+    }
+    return n_named == 3 ? NULL : "gpus, min_gpus and max_gpus must be among sizes";
 }
 
 static const char *bad_size(const struct ty_pool_job *job)
@@ -86,7 +106,7 @@ static const char *bad_size(const struct ty_pool_job *job)
     const double share = given(job->share, 1.0);
     if (!(share >= 0.001) || share > 1.0 || (share < 1.0 && (job->gpus != 1 || most != 1)))
         return "share must be 0.001 to 1, below 1 only for one GPU";
-    return NULL;
+    return job->sizes ? bad_sizes(job, worker, least, most) : NULL;
 }
 
 static const char *bad_job(const struct ty_pool_job *job)

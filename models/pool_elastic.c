@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Elastic jobs: X(g) = g / (1 + serial (g - 1)) is the speed of g GPUs.
+ * Elastic jobs: X(g) = g / (1 + serial (g - 1)) is the speed of g GPUs, or a table of the sizes a
+ * job can take. From a size the next one is the corner of the concave hull: most change of speed
+ * per GPU upwards, least downwards; for a concave curve that is the neighbour.
  *
  *   start   waiting jobs, in submit order, start at their smallest size; if that needs GPUs of
  *           running jobs, those shrink that lose least speed per GPU
- *   grow    each free worker goes to the job that gains most, weight x relative speed per GPU, if
- *           the time it saves exceeds its restart
+ *   grow    free GPUs go, size by size, to the job that gains most, weight x relative speed per
+ * GPU, if the time it saves exceeds its restart
  *
  * Greedy steps are optimal for concave curves. Source: Peng et al., Optimus, EuroSys 2018. */
 #include "models/pool.h"
@@ -27,12 +29,35 @@ static double gain(const struct pool_sim *sim, uint32_t id, uint32_t from, uint3
 {
     const struct ty_pool_job *job = sim->jobs[id].job;
     return sim->queues[job->queue].weight * (job_speed(job, to) - job_speed(job, from)) /
-           (double)(to - from);
+           ((double)to - from);
 }
 
 static uint32_t worker_of(const struct pool_sim *sim, uint32_t id)
 {
     return sim->shapes[sim->jobs[id].shape].worker;
+}
+
+/* The next larger size of at most `most` GPUs, or the next smaller one of at least that; `from`
+ * itself when there is none. */
+static uint32_t next_size(const struct pool_sim *sim, uint32_t id, uint32_t from, uint32_t limit)
+{
+    const struct ty_pool_job *job = sim->jobs[id].job;
+    const bool up = limit > from;
+    const uint32_t worker = worker_of(sim, id);
+    if (!job->sizes)
+        return up ? (limit - from < worker ? from : from + worker)
+                  : (from - limit < worker ? from : from - worker);
+    uint32_t best = from;
+    for (uint32_t i = 0; i < job->n_sizes; i++) {
+        const uint32_t to = job->sizes[i].gpus;
+        if (up ? to <= from || to > limit : to >= from || to < limit)
+            continue;
+        const double slope = gain(sim, id, from, to);
+        if (best == from ||
+            (up ? slope > gain(sim, id, from, best) : slope < gain(sim, id, from, best)))
+            best = to;
+    }
+    return best;
 }
 
 /* ---- shrink ------------------------------------------------------------------------------- */
@@ -47,7 +72,8 @@ static uint32_t cheapest(const struct pool_sim *sim)
         const struct pool_job *job = &sim->jobs[id];
         if (job->target <= least_size(job->job))
             continue;
-        const double loss = gain(sim, id, job->target - worker_of(sim, id), job->target);
+        const uint32_t smaller = next_size(sim, id, job->target, least_size(job->job));
+        const double loss = gain(sim, id, smaller, job->target);
         if (loss < best_loss || (loss == best_loss && id > best)) {
             best = id;
             best_loss = loss;
@@ -108,8 +134,10 @@ static bool start_by_shrinking(struct pool_sim *sim, uint32_t id)
         const uint32_t victim = cheapest(sim);
         if (victim == POOL_NONE)
             return false;
-        sim->jobs[victim].target -= worker_of(sim, victim);
-        missing -= worker_of(sim, victim);
+        struct pool_job *job = &sim->jobs[victim];
+        const uint32_t smaller = next_size(sim, victim, job->target, least_size(job->job));
+        missing -= job->target - smaller;
+        job->target = smaller;
     }
     const bool good = rearrange(sim, id);
     commit(sim, id, good);
@@ -126,22 +154,43 @@ static bool worth(const struct pool_sim *sim, uint32_t id, uint32_t gpus)
     return left_s / job->rate - left_s / job_speed(job->job, gpus) > restart_s;
 }
 
-static uint32_t most_gain(const struct pool_sim *sim, int64_t free_gpus)
+/* The fastest size the job could have if it got all that is free. */
+static uint32_t fastest_size(const struct pool_sim *sim, uint32_t id, int64_t free_gpus)
+{
+    const struct pool_job *job = &sim->jobs[id];
+    const uint32_t worker = worker_of(sim, id), largest = largest_size(job->job);
+    const uint64_t room = job->target + (uint64_t)(free_gpus / worker * worker);
+    const uint32_t most = room < largest ? (uint32_t)room : largest;
+    if (!job->job->sizes)
+        return most;
+    uint32_t best = job->target;
+    for (uint32_t i = 0; i < job->job->n_sizes && job->job->sizes[i].gpus <= most; i++)
+        if (job_speed(job->job, job->job->sizes[i].gpus) > job_speed(job->job, best))
+            best = job->job->sizes[i].gpus;
+    return best;
+}
+
+/* The job whose next size gains most per GPU; *size: that size. */
+static uint32_t most_gain(const struct pool_sim *sim, int64_t free_gpus, uint32_t *size)
 {
     uint32_t best = POOL_NONE;
     double best_gain = 0.0;
     for (uint32_t i = 0; i < sim->n_running; i++) {
-        const uint32_t id = sim->running[i], worker = worker_of(sim, id);
+        const uint32_t id = sim->running[i];
         const struct pool_job *job = &sim->jobs[id];
-        if (worker > free_gpus || job->target + worker > largest_size(job->job))
-            continue;
-        const double more = gain(sim, id, job->target, job->target + worker);
-        const bool better = more > best_gain || (more == best_gain && id < best);
-        const uint64_t most = job->target + (uint64_t)(free_gpus / worker * worker);
+        const uint64_t room = job->target + (uint64_t)(free_gpus > 0 ? free_gpus : 0);
         const uint32_t largest = largest_size(job->job);
-        if (better && worth(sim, id, most < largest ? (uint32_t)most : largest)) {
+        const uint32_t limit = room < largest ? (uint32_t)room : largest;
+        const uint32_t larger =
+            limit > job->target ? next_size(sim, id, job->target, limit) : job->target;
+        if (larger == job->target)
+            continue;
+        const double more = gain(sim, id, job->target, larger);
+        const bool better = more > best_gain || (more == best_gain && id < best);
+        if (better && worth(sim, id, fastest_size(sim, id, free_gpus))) {
             best = id;
             best_gain = more;
+            *size = larger;
         }
     }
     return best;
@@ -171,11 +220,12 @@ static void grow(struct pool_sim *sim)
     for (uint32_t i = 0; i < sim->n_running; i++)
         sim->jobs[sim->running[i]].target = sim->jobs[sim->running[i]].gpus;
     for (;;) {
-        const uint32_t id = most_gain(sim, free_gpus);
+        uint32_t size;
+        const uint32_t id = most_gain(sim, free_gpus, &size);
         if (id == POOL_NONE)
             break;
-        sim->jobs[id].target += worker_of(sim, id);
-        free_gpus -= worker_of(sim, id);
+        free_gpus -= size - sim->jobs[id].target;
+        sim->jobs[id].target = size;
     }
     uint32_t n = 0;
     for (uint32_t i = 0; i < sim->n_running; i++) {

@@ -51,10 +51,21 @@ double job_estimate_s(const struct pool_sim *sim, uint32_t id)
     return fmax(sim->now_s, job->work_start_s + (limit_s - done_s) / job->rate);
 }
 
+/* Speed in the unit of the job's sizes; 0: no size of it. */
+static double size_speed(const struct ty_pool_job *job, uint32_t gpus)
+{
+    for (uint32_t i = 0; i < job->n_sizes; i++)
+        if (job->sizes[i].gpus == gpus)
+            return job->sizes[i].speed;
+    return 0.0;
+}
+
 double job_speed(const struct ty_pool_job *job, uint32_t gpus)
 {
     if (gpus == job->gpus)
         return 1.0;
+    if (job->sizes)
+        return size_speed(job, gpus) / size_speed(job, job->gpus);
     const double serial = isnan(job->serial) ? 0.0 : job->serial;
     const double one = gpus / (1.0 + serial * (gpus - 1.0));
     const double nominal = job->gpus / (1.0 + serial * (job->gpus - 1.0));
@@ -109,6 +120,22 @@ void pool_tell(const struct pool_sim *sim, int kind, uint64_t subject, uint32_t 
     sim->config->event(sim->config->user, &event);
 }
 
+/* When the restart of a run that begins now is over. The storage reads checkpoints one after the
+ * other. */
+static double restarted_s(struct pool_sim *sim, const struct pool_job *job)
+{
+    if (!job->began)
+        return sim->now_s;
+    const double alone_s = sim->now_s + job->restart_s;
+    const double storage_s = job->job->checkpoint_bytes / sim->config->storage_bytes_per_s;
+    if (!(storage_s > 0.0))
+        return alone_s;
+    const double read_s = job->job->checkpoint_bytes / sim->config->read_bytes_per_s;
+    const double idle_s = job->restart_s - (read_s > 0.0 ? read_s : 0.0);
+    sim->storage_free_s = fmax(sim->storage_free_s, sim->now_s) + storage_s;
+    return fmax(alone_s, sim->storage_free_s + idle_s);
+}
+
 void job_start(struct pool_sim *sim, uint32_t id, uint32_t pieces)
 {
     struct pool_job *job = &sim->jobs[id];
@@ -120,7 +147,7 @@ void job_start(struct pool_sim *sim, uint32_t id, uint32_t pieces)
     job->phase = POOL_RUNNING;
     book(sim, id, 1);
     job->run_start_s = sim->now_s;
-    job->work_start_s = sim->now_s + (job->began ? job->restart_s : 0.0);
+    job->work_start_s = restarted_s(sim, job);
     job->rate = job_speed(job->job, job->gpus);
     job->end_s = job->work_start_s + job->remaining_s / job->rate;
     if (!job->began)

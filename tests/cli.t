@@ -362,6 +362,32 @@ like((run(@pool, '--explain', 'C', '--at', '1'))[1], qr/the policy lets others/,
     'pool --explain: behind the head');
 is((json('pool', '--trace', $trace, '--cluster', 'dgx-h100', '--gpus', 16))[1], 0,
     'pool on a built-in cluster');
+# Jobs and events in a database, and a report of it. fifo: 3 of 4 GPUs to 10, 4 to 15, 1 to 23; B and
+# C wait to 10, C to 15.
+my $replays = "$dir/pool.db";
+is((run(@pool, '--policy', 'fifo,easy', '--db', $replays))[0], 0, 'pool --db: status 0');
+is((run('report', '--db', $replays, '--out', "$dir/pool"))[0], 0, 'a report of replays');
+open my $waiting, '<', "$dir/pool/waiting.tsv" or die;
+my @points = map { [ split /\t/ ] } grep { /^[0-9]/ } <$waiting>;
+is($points[0][1] + 0, 2, 'plot of the queue: two wait at first');
+open my $policies, '<', "$dir/pool/policies.tsv" or die;
+cmp_ok(abs((split /\t/, (<$policies>)[1])[0] - 16 / 3600), '<', 1e-12, 'plot of policies: mean of fifo');
+SKIP: {
+    skip 'sqlite3 is not installed', 2 if system('sqlite3 --version >/dev/null 2>&1');
+    is(`sqlite3 $replays "SELECT end_s FROM pool_job WHERE run = 0 AND name = 'B'"`, "15.0\n",
+        'pool_job: end of B');
+    is(`sqlite3 $replays "SELECT count(*) FROM pool_event WHERE run = 0"`, "9\n",
+        'pool_event: each job comes, starts and ends');
+}
+refused('pool --db --explain', 2, qr/--db/, @pool, '--db', $replays, '--explain', 'B');
+# Elastic with a curve of the file: 8 GPUs at 1, 16 at 1.5: alone on 16 GPUs 30 s of work take 20 s.
+my $curved = spit('curved.csv', "job_id,submit_s,gpus,duration_s,curve\nA,0,8,30,x\n");
+my $curves = spit('curves.json', '{"jobs": [{"name": "x", "curve": {"8": 100, "16": 150}}]}');
+my ($elastic) = json('pool', '--trace', $curved, '--gpus', 16, '--policy', 'elastic', '--curves', $curves);
+is($elastic->{jct_s}{max}, 20, 'pool --curves: the speed of 16 GPUs');
+refused('pool: a curve that is not there', 2, qr/no job "x"/, 'pool', '--trace', $curved, '--gpus', 16,
+    '--curves', spit('nocurve.json', '{"jobs": [{"name": "y", "curve": {"8": 1}}]}'));
+like((run(@pool, '--curves', $curves))[2], qr/unused: --curves/, 'pool: curves that no job names');
 refused('pool without a trace', 2, qr/--trace/, 'pool', '--gpus', 4);
 refused('pool without GPUs', 2, qr/--gpus N, --cluster C or --nodes/, 'pool', '--trace', $trace);
 refused('pool: unknown policy', 2, qr/did you mean srtf/, @pool, '--policy', 'srttf');

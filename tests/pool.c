@@ -206,6 +206,71 @@ static void test_elastic(void)
     ok(ENDS(11 - 6 + 120, 11), "elastic: growing is not worth a restart of 100 s");
 }
 
+/* Sizes of 1, 2 and 4 GPUs at speeds 1, 1.5 and 4. A alone takes 4 at once (two would not be worth
+ * their GPUs, four are) and does 20 of its 40 by 5, when B comes for 2 fixed GPUs and 6 s: A gives
+ * what it must and has 2, does 9 by 11, and the last 11 on 4 by 13.75. */
+static void test_sizes(void)
+{
+    static const struct ty_pool_size sizes[] = {{1, 10}, {2, 15}, {4, 40}};
+    begin("elastic", 1, 4);
+    struct ty_pool_job *a = add(0, 40, 1);
+    a->sizes = sizes;
+    a->n_sizes = 3;
+    a->min_gpus = 1;
+    a->max_gpus = 4;
+    add(5, 6, 2);
+    ok(ENDS(13.75, 11), "elastic: sizes and speeds of a table, over its concave hull");
+    a->max_gpus = 3;
+    ok(!run() && error.code == TY_ERR_RANGE, "elastic: a largest size that is none is refused");
+}
+
+/* Two jobs of 1 GPU from 0 give way at 10 to one of 2 GPUs for 5 s, and restart at 15: 1 s each and
+ * 10 bytes at 2 bytes/s, from a storage of 1 byte/s one after the other. A works from 15 + 10 + 1,
+ * B from 15 + 20 + 1, with 90 s left each. */
+static void test_storage(void)
+{
+    begin("prio-preempt", 1, 2);
+    add(0, 100, 1)->checkpoint_bytes = 10;
+    add(0, 100, 1)->checkpoint_bytes = 10;
+    add(10, 5, 2)->priority = 1;
+    pool.restart_s = 1;
+    pool.read_bytes_per_s = 2;
+    ok(ENDS(15 + 6 + 90, 15 + 6 + 90, 15), "a restart reads its checkpoint");
+    pool.storage_bytes_per_s = 1;
+    ok(ENDS(15 + 11 + 90, 15 + 21 + 90, 15), "restarts wait for the storage in turn");
+}
+
+/* What a caller is told: A and B on one GPU each of two. */
+struct heard {
+    char text[400];
+    bool adds_up;
+};
+
+static void hear(void *user, const struct ty_pool_event *event)
+{
+    struct heard *heard = user;
+    const size_t used = strlen(heard->text);
+    snprintf(heard->text + used, sizeof heard->text - used, "%g:%s %u, ", event->time_s,
+             ty_pool_event_name(event->kind), (unsigned)event->subject);
+    heard->adds_up = heard->adds_up && event->held_gpus <= 2 && event->n_running <= 2;
+}
+
+static void test_events(void)
+{
+    struct heard heard = {.adds_up = true};
+    begin("prio-preempt", 1, 2);
+    add(0, 20, 2);
+    add(5, 10, 1)->priority = 1;
+    pool.event = hear;
+    pool.user = &heard;
+    ok(run(), "a replay that is heard");
+    same_text(heard.text,
+              "0:submit 0, 0:start 0, 5:submit 1, 5:preempt 0, 5:start 1, 15:end 1, 15:start 0, "
+              "30:end 0, ",
+              "events in order of time");
+    ok(heard.adds_up && !ty_pool_event_name(TY_N_POOL_EVENTS), "no more is held than there is");
+}
+
 /* ---- nodes -------------------------------------------------------------------------------- */
 
 static void test_places(void)
@@ -417,6 +482,9 @@ int main(void)
     test_quota();
     test_drf();
     test_elastic();
+    test_sizes();
+    test_storage();
+    test_events();
     test_places();
     test_shares();
     test_refusals();
