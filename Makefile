@@ -69,10 +69,16 @@ COMMANDS = predict explain sweep whatif size split db report show list validate 
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: FORCE all help check test test-long check-asan check-tsan check-valgrind fuzz bench golden fabrics profiles man \
+.PHONY: FORCE all no-nvcc help check test test-long check-asan check-tsan check-valgrind fuzz bench golden fabrics profiles man \
         format lint coverage install uninstall dist clean
 
-all: $(B)/trainyard $(LIBRARIES)
+# CUDA=1: trainyard-measure too, where nvcc is. It takes minutes, so a build asks for it.
+NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+MEASURE = $(if $(filter 1,$(CUDA)),$(if $(NVCC),$(B)/trainyard-measure,no-nvcc))
+
+all: $(B)/trainyard $(LIBRARIES) $(MEASURE)
+no-nvcc:
+	@echo 'no nvcc: trainyard-measure, which measures CUDA devices, is not built' >&2
 
 help:
 	@echo 'all             program and libraries, in $(B)/ (default)'
@@ -89,7 +95,8 @@ help:
 	@echo 'man             manual pages; format, lint: source style'
 	@echo 'install         to $$(DESTDIR)$$(PREFIX), PREFIX=$(PREFIX); uninstall removes all of it'
 	@echo 'dist, clean     source archive of HEAD; removes $(B)/'
-	@echo 'variables       B CC CFLAGS LDFLAGS PREFIX DESTDIR; CI=1 makes warnings errors'
+	@echo 'variables       B CC CFLAGS LDFLAGS PREFIX DESTDIR; CI=1 makes warnings errors,'
+	@echo '                CUDA=1 builds trainyard-measure (NVCC, CUDA_ARCHS)'
 
 # ---- objects ---------------------------------------------------------------------------------
 # Says which Debian packages are missing, all at once, instead of a compiler error.
@@ -155,6 +162,20 @@ $(B)/libtrainyard-tools.so: $(TOOLS_SO)
 
 $(B)/trainyard: $(CLI_OBJ) $(TOOLS_A) $(CORE_A)
 	$(LINK) -o $@ $^ $(TOOLS_LIBS)
+
+# Of its own: CUDA, cuBLAS and NCCL, and nothing under the GPL. Runs on the architectures below and, by
+# the last one's intermediate code, on later ones.
+CUDA_ARCHS ?= 80 90 100
+CUDA_LAST = $(lastword $(CUDA_ARCHS))
+NVCC_FLAGS = -std=c++17 -O2 -I. -DTY_VERSION='"$(VERSION)"' -Xcompiler -Wall,-Wextra$(if $(CI),$(comma)-Werror) \
+    $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
+    -gencode arch=compute_$(CUDA_LAST),code=compute_$(CUDA_LAST)
+CUDA_OBJ = $(patsubst calibrate/device/%.cu,$(B)/obj/device/%.o,$(wildcard calibrate/device/*.cu))
+$(B)/obj/device/%.o: calibrate/device/%.cu calibrate/device/device.h
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_FLAGS) -c $< -o $@
+$(B)/trainyard-measure: $(CUDA_OBJ)
+	$(NVCC) -o $@ $^ -lcublas -lcublasLt -lnccl -ldl
 
 # ---- tests -----------------------------------------------------------------------------------
 $(B)/tests/%: $(B)/obj/tests/%.o $(B)/internal/tools.a $(B)/internal/core.a
@@ -273,7 +294,7 @@ EXAMPLES := $(wildcard examples/*)
 HEADERS := $(wildcard include/*.h)
 D = $(DESTDIR)
 # What make install writes, and all that make uninstall has to remove.
-INSTALLED = $(bindir)/trainyard \
+INSTALLED = $(bindir)/trainyard $(bindir)/trainyard-measure \
     $(addprefix $(libdir)/,$(notdir $(LIBRARIES) $(CORE_SO) $(TOOLS_SO))) \
     $(addprefix $(includedir)/,$(notdir $(HEADERS))) \
     $(pkgconfigdir)/trainyard.pc $(pkgconfigdir)/trainyard-tools.pc \
@@ -286,7 +307,7 @@ install: all man
 	@rm -f $(B)/trainyard.pc $(B)/trainyard-tools.pc
 	@$(MAKE) -s $(B)/trainyard.pc $(B)/trainyard-tools.pc
 	install -d $(sort $(addprefix $(D),$(dir $(INSTALLED))))
-	install -m 755 $(B)/trainyard $(D)$(bindir)
+	install -m 755 $(B)/trainyard $(if $(filter-out no-nvcc,$(MEASURE)),$(MEASURE)) $(D)$(bindir)
 	install -m 644 $(CORE_A) $(TOOLS_A) $(D)$(libdir)
 	install -m 755 $(CORE_SO) $(TOOLS_SO) $(D)$(libdir)
 	ln -sf $(notdir $(CORE_SO)) $(D)$(libdir)/libtrainyard.so

@@ -59,7 +59,7 @@ typedef ty_status micro_reader(struct import_file *file, struct record_list *lis
 micro_reader micro_read_nccl, micro_read_nccl_json, micro_read_torch_bench;
 micro_reader micro_read_nvbandwidth, micro_read_nvbandwidth_json, micro_read_babelstream;
 micro_reader micro_read_perftest, micro_read_ior, micro_read_fio, micro_read_dlio;
-micro_reader micro_read_gemm, micro_read_table;
+micro_reader micro_read_gemm, micro_read_hipblaslt, micro_read_table;
 
 /* Reads any of them, told by its content. returns TY_ERR_INPUT when it is none of them. */
 micro_reader micro_read;

@@ -30,6 +30,7 @@ static const struct micro_format {
     {"all_reduce_bench", micro_read_torch_bench, {"payload", "busbw", "algbw", "| ---"}},
     {"nccl-tests", micro_read_nccl, {"algbw", "busbw", "type", "time"}},
     {"nccl-tests", micro_read_nccl, {"nThread ", "minBytes "}}, /* much debug output may follow */
+    {"hipblaslt-bench", micro_read_hipblaslt, {"transA,transB,", "hipblaslt-Gflops"}},
     {"mm_flops", micro_read_gemm, {"Throughput (in TFLOP/s) for "}},
     {"mamf-finder", micro_read_gemm, {" TFLOPS @ ", "(MxNxK)"}},
 };

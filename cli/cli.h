@@ -281,6 +281,8 @@ int cmd_calibrate(struct cli_args *args);
 int cli_calibrate_measure(struct cli_args *args);
 /* Runs trainyard-measure; CLI_NO_DEVICE when it was not built. */
 int cli_measure_cuda(struct cli_args *args, double budget_s);
+/* trainyard-measure, beside this program or along PATH. bytes >= 64. returns false: nowhere */
+bool cli_find_measure(char *out, size_t bytes);
 /* Looks along PATH, starts nothing. */
 bool cli_program_found(const char *name);
 int cli_calibrate_fit(struct cli_args *args);

@@ -41,6 +41,10 @@ int cmd_version(struct cli_args *args)
     printf("gnuplot    %s\n", cli_program_found("gnuplot") ? "found"
                                                            : "not found: report writes data and "
                                                              "scripts only");
-    printf("cuda       no\n");
+    char measure[512];
+    printf("cuda       %s\n", cli_find_measure(measure, sizeof measure)
+                                  ? measure
+                                  : "no trainyard-measure: CUDA devices are not measured; make "
+                                    "CUDA=1 builds it");
     return CLI_OK;
 }
