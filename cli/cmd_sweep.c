@@ -224,6 +224,13 @@ static void print_doubt(const struct sweep *sweep)
     printf("\n%u of the %u others cannot be told from the first: it is better with less than %.0f "
            "%%\n",
            n_close, result->n_best - 1, 100.0 * CERTAIN);
+    struct ty_robust robust;
+    if (!ty_robust_of_scores(&sweep->search, result->best, result->n_best, &robust))
+        return;
+    const double behind = 100.0 * (robust.ratio.interval_90[1] - 1.0);
+    printf("best worst case: plan %u of the list, in 90 %% of runs %s %.1f %% %s plan %u\n",
+           robust.plan + 1, behind > 0.0 ? "at most" : "at least", fabs(behind),
+           behind > 0.0 ? "behind" : "ahead of", robust.other + 1);
 }
 
 static void print_note(const struct sweep *sweep)

@@ -46,6 +46,16 @@ TY_API void ty_ratio_of(const struct ty_rated *a, const struct ty_rated *b, stru
  * taken to be off as the step time is: ratio < 1 where a is better. */
 TY_API void ty_ratio_of_scores(const struct ty_search *search, const struct ty_score *a,
                                const struct ty_score *b, struct ty_ratio *out);
+/* The plan of a list with the best worst case: the one whose ratio to the best of the others has
+ * the smallest upper end in 90 % of runs; ties: the first. Errors of plans of one search are of one
+ * class, so the best of the others is the one with the smallest figure. */
+struct ty_robust {
+    uint32_t plan, other;  /* in the list: the choice, and the best of the others */
+    struct ty_ratio ratio; /* of the two; interval_90[1]: the worst case */
+};
+/* false: n < 2, or nothing is known of errors. Pure; cost n x 1 us. */
+TY_API bool ty_robust_of_scores(const struct ty_search *search, const struct ty_score *scores,
+                                uint32_t n, struct ty_robust *out);
 /* "plans", "gpus", "none". */
 TY_API const char *ty_kinship_name(enum ty_kinship kinship);
 

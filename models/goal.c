@@ -219,3 +219,40 @@ void ty_ratio_of_scores(const struct ty_search *search, const struct ty_score *a
                                    burden(search->goal, b)};
     ty_ratio_of(&left, &right, out);
 }
+
+/* The best and the second best of a list, n >= 2. */
+static void two_best(const struct ty_search *search, const struct ty_score *scores, uint32_t n,
+                     uint32_t best[2])
+{
+    best[0] = best[1] = UINT32_MAX;
+    for (uint32_t i = 0; i < n; i++) {
+        const double mine = burden(search->goal, &scores[i]);
+        if (best[0] == UINT32_MAX || mine < burden(search->goal, &scores[best[0]])) {
+            best[1] = best[0];
+            best[0] = i;
+        } else if (best[1] == UINT32_MAX || mine < burden(search->goal, &scores[best[1]])) {
+            best[1] = i;
+        }
+    }
+}
+
+bool ty_robust_of_scores(const struct ty_search *search, const struct ty_score *scores, uint32_t n,
+                         struct ty_robust *out)
+{
+    uint32_t best[2];
+    if (n < 2)
+        return false;
+    two_best(search, scores, n, best);
+    struct ty_robust choice = {.plan = UINT32_MAX};
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t other = best[i == best[0]];
+        struct ty_ratio ratio;
+        ty_ratio_of_scores(search, &scores[i], &scores[other], &ratio);
+        if (isnan(ratio.interval_90[1]))
+            return false;
+        if (choice.plan == UINT32_MAX || ratio.interval_90[1] < choice.ratio.interval_90[1])
+            choice = (struct ty_robust){i, other, ratio};
+    }
+    *out = choice;
+    return true;
+}

@@ -349,6 +349,22 @@ static ty_status write_plans(struct json_writer *json, const struct ty_search_re
     return status;
 }
 
+/* The plan with the best worst case; indices into `plans`. Lists by GPU count are compared as one.
+ */
+static void write_robust(struct json_writer *json, const struct ty_search_result *result,
+                         const struct ty_search *search)
+{
+    struct ty_robust robust;
+    if (!ty_robust_of_scores(search, result->best, result->n_best, &robust))
+        return;
+    json_object(json, "robust");
+    json_count(json, "plan", robust.plan);
+    json_count(json, "other", robust.other);
+    json_number(json, "ratio", robust.ratio.ratio);
+    write_interval(json, "interval_90", robust.ratio.interval_90, 0.0);
+    json_close(json);
+}
+
 char *ty_search_json(const struct ty_search_result *result, const struct ty_search *search)
 {
     struct json_writer json;
@@ -371,6 +387,7 @@ char *ty_search_json(const struct ty_search_result *result, const struct ty_sear
     }
     json_close(&json);
     const ty_status status = write_plans(&json, result, search);
+    write_robust(&json, result, search);
     json_close(&json);
     char *text = json_finish(&json);
     if (status == TY_OK)

@@ -204,6 +204,32 @@ static void probabilities(void)
     near(ratio.p_faster, 0.1, 1e-12, "by time, the other way");
 }
 
+/* Three plans with half width h: the first is e^(h - 0.05) behind the second at worst, the second
+ * e^(h + 0.05) behind the first, the third more; in any order of the list. */
+static void best_worst_case(void)
+{
+    struct ty_model model = {.name = "any"};
+    struct ty_profile profile = {.dense_plans_80 = 0.1, .dense_plans_90 = 0.2};
+    const struct ty_search search = {.model = &model, .cluster = &cluster, .profile = &profile};
+    struct ty_score list[3] = {{.tokens_per_s_per_gpu = 1000.0 * exp(-0.3)},
+                               {.tokens_per_s_per_gpu = 1000.0},
+                               {.tokens_per_s_per_gpu = 1000.0 * exp(-0.05)}};
+    for (int i = 0; i < 3; i++) {
+        list[i].plan = plan_of(8);
+        list[i].useful_ratio = 1.0;
+    }
+    struct ty_robust robust;
+    ok(ty_robust_of_scores(&search, list, 3, &robust) && robust.plan == 1 && robust.other == 2,
+       "the best worst case is the fastest against the second");
+    near(robust.ratio.interval_90[1], exp(0.2 - 0.05), 1e-12, "its upper end");
+    list[2].tokens_per_s_per_gpu = 1000.0;
+    ok(ty_robust_of_scores(&search, list, 3, &robust) && robust.plan == 1, "ties: the first");
+    ok(!ty_robust_of_scores(&search, list, 1, &robust), "one plan has no other");
+    profile.dense_plans_80 = profile.dense_plans_90 = (double)NAN;
+    profile.dense_half_80 = profile.dense_half_90 = (double)NAN;
+    ok(!ty_robust_of_scores(&search, list, 3, &robust), "unknown errors: no answer");
+}
+
 int main(void)
 {
     fixture_dgx_h100(&cluster);
@@ -215,5 +241,6 @@ int main(void)
     goodput_examples();
     normal_errors();
     probabilities();
+    best_worst_case();
     return tap_done();
 }

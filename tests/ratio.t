@@ -38,6 +38,17 @@ like($text, qr/memory\s+P$/m, 'text: a column');
 my $percent = sprintf '%.0f%%', 100 * $second->{p_better};
 like($text, qr/GiB\s+\Q$percent\E$/m, 'text: the same chance');
 
+# The best worst case: of every plan the upper end against the best of the others, by hand.
+my $sweep = json("sweep $inputs --gpus 16");
+my @ratio = map { $_->{against_first}{ratio} } @{$sweep->{plans}}; # times; the first is 1
+my @worst = map { $ratio[$_] / ($_ == 0 ? $ratio[1] : 1) * exp $h90 } 0 .. $#ratio;
+my ($choice) = sort { $worst[$a] <=> $worst[$b] || $a <=> $b } 0 .. $#worst;
+is($sweep->{robust}{plan}, $choice, 'robust: the plan with the smallest upper end');
+cmp_ok(abs($sweep->{robust}{interval_90}[1] - $worst[$choice]), '<', 1e-9, 'which is that of the formula');
+my $behind = sprintf '%.1f %%', 100 * ($worst[$choice] - 1);
+like($text, qr/best worst case: plan 1 of the list, in 90 % of runs at most \Q$behind\E behind plan 2$/m,
+    'text: the same');
+
 # ---- whatif ----------------------------------------------------------------------------------
 my $whatif = json("whatif $inputs --gpus 16 --set cluster.gpu=h100-sxm,h200-sxm");
 my ($same, $faster) = @{$whatif->{points}};
