@@ -211,9 +211,8 @@ static void best_worst_case(void)
     struct ty_model model = {.name = "any"};
     struct ty_profile profile = {.dense_plans_80 = 0.1, .dense_plans_90 = 0.2};
     const struct ty_search search = {.model = &model, .cluster = &cluster, .profile = &profile};
-    struct ty_score list[3] = {{.tokens_per_s_per_gpu = 1000.0 * exp(-0.3)},
-                               {.tokens_per_s_per_gpu = 1000.0},
-                               {.tokens_per_s_per_gpu = 1000.0 * exp(-0.05)}};
+    struct ty_score list[3] = {
+        {.step_time_s = exp(0.3)}, {.step_time_s = 1.0}, {.step_time_s = exp(0.05)}};
     for (int i = 0; i < 3; i++) {
         list[i].plan = plan_of(8);
         list[i].useful_ratio = 1.0;
@@ -222,7 +221,7 @@ static void best_worst_case(void)
     ok(ty_robust_of_scores(&search, list, 3, &robust) && robust.plan == 1 && robust.other == 2,
        "the best worst case is the fastest against the second");
     near(robust.ratio.interval_90[1], exp(0.2 - 0.05), 1e-12, "its upper end");
-    list[2].tokens_per_s_per_gpu = 1000.0;
+    list[2].step_time_s = 1.0;
     ok(ty_robust_of_scores(&search, list, 3, &robust) && robust.plan == 1, "ties: the first");
     ok(!ty_robust_of_scores(&search, list, 1, &robust), "one plan has no other");
     profile.dense_plans_80 = profile.dense_plans_90 = (double)NAN;
