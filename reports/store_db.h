@@ -29,6 +29,13 @@ enum store_insert {
     STORE_N_INSERTS
 };
 
+/* What a parameter of the insert of predictions holds since an earlier row: SQLite keeps it. */
+struct store_kept {
+    enum { STORE_KEPT_NOTHING, STORE_KEPT_INTEGER, STORE_KEPT_NUMBER, STORE_KEPT_NAME } type;
+    uint64_t bits; /* the value, or the address of a text that never changes */
+};
+#define STORE_MAX_KEPT 128
+
 struct ty_store {
     sqlite3 *db;
     char path[160]; /* for errors; may be cut */
@@ -37,6 +44,7 @@ struct ty_store {
     sqlite3_stmt *insert[STORE_N_INSERTS];
     uint32_t n_columns;
     struct store_column columns[STORE_MAX_COLUMNS];
+    struct store_kept kept[STORE_MAX_KEPT]; /* by parameter */
 };
 
 /* store_schema.c: the columns of a plan; the tables of a new file; an existing file's marks. */
@@ -59,10 +67,13 @@ ty_status store_rollback(ty_store *store, int rc, struct ty_error *error); /* dr
 struct store_binder {
     sqlite3_stmt *statement;
     int column, rc;
+    struct store_kept *kept; /* NULL: every value is bound */
 };
 void store_bind_integer(struct store_binder *to, int64_t value);
 void store_bind_number(struct store_binder *to, double value);
 void store_bind_text(struct store_binder *to, const char *text);
+/* Of static storage, or NULL. */
+void store_bind_name(struct store_binder *to, const char *name);
 /* A statement of its own: finalize it, also after a failure. returns an SQLite code */
 int store_prepare(ty_store *store, const char *sql, struct store_binder *to);
 int store_step(struct store_binder *from); /* runs it and begins the next row */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Writing predictions: one row each, in transactions of STORE_BATCH_ROWS, through prepared
- * statements. A row is bound in the order of its columns, which store_schema.c lays down.
+ * statements. A row is bound in the order of its columns, which store_schema.c lays down; of a
+ * prediction only what differs from the row before, which is a third of the work.
  */
 #include "reports/store_db.h"
 #include "models/fields.h"
@@ -26,19 +27,54 @@ struct row {
     const double *breakdown_s;
 };
 
+/* Moves on to the next parameter. returns whether it holds the value already. */
+static bool holds(struct store_binder *to, int type, uint64_t bits)
+{
+    struct store_kept *kept =
+        to->kept && to->column < STORE_MAX_KEPT ? &to->kept[to->column] : NULL;
+    to->column++;
+    if (!kept)
+        return false;
+    if ((int)kept->type == type && kept->bits == bits)
+        return true;
+    *kept = (struct store_kept){type, bits};
+    return false;
+}
+
+/* A parameter that could not be bound holds nothing. */
+static void bound(struct store_binder *to, int rc)
+{
+    to->rc |= rc;
+    if (rc != SQLITE_OK && to->kept && to->column <= STORE_MAX_KEPT)
+        to->kept[to->column - 1].type = STORE_KEPT_NOTHING;
+}
+
 void store_bind_integer(struct store_binder *to, int64_t value)
 {
-    to->rc |= sqlite3_bind_int64(to->statement, ++to->column, value);
+    if (!holds(to, STORE_KEPT_INTEGER, (uint64_t)value))
+        bound(to, sqlite3_bind_int64(to->statement, to->column, value));
 }
 
 void store_bind_number(struct store_binder *to, double value)
 {
-    to->rc |= sqlite3_bind_double(to->statement, ++to->column, value);
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (!holds(to, STORE_KEPT_NUMBER, bits))
+        bound(to, sqlite3_bind_double(to->statement, to->column, value));
 }
 
 void store_bind_text(struct store_binder *to, const char *text)
 {
-    to->rc |= sqlite3_bind_text(to->statement, ++to->column, text, -1, SQLITE_STATIC);
+    if (to->kept && to->column < STORE_MAX_KEPT)
+        to->kept[to->column].type = STORE_KEPT_NOTHING;
+    to->column++;
+    bound(to, sqlite3_bind_text(to->statement, to->column, text, -1, SQLITE_STATIC));
+}
+
+void store_bind_name(struct store_binder *to, const char *name)
+{
+    if (!holds(to, STORE_KEPT_NAME, (uintptr_t)name))
+        bound(to, sqlite3_bind_text(to->statement, to->column, name, -1, SQLITE_STATIC));
 }
 
 int store_prepare(ty_store *store, const char *sql, struct store_binder *to)
@@ -74,7 +110,7 @@ static void bind_field(struct store_binder *to, struct store_column *column,
         store_bind_integer(to, *(const bool *)place);
         break;
     case TY_FIELD_ENUM:
-        store_bind_text(to, fields_enum_name(column->field, *(const int *)place));
+        store_bind_name(to, fields_enum_name(column->field, *(const int *)place));
         break;
     case TY_FIELD_FLAGS:
         store_bind_text(to, spell_flags(column, *(const uint32_t *)place));
@@ -96,7 +132,10 @@ static int insert_into(ty_store *store, enum store_insert which, struct store_bi
         to->rc = sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
                                     &store->insert[which], NULL);
         sqlite3_free(sql);
+        if (which == STORE_PREDICTION)
+            memset(store->kept, 0, sizeof store->kept);
     }
+    to->kept = which == STORE_PREDICTION ? store->kept : NULL;
     to->statement = store->insert[which];
     return to->rc;
 }
@@ -131,12 +170,12 @@ static int add_row(ty_store *store, const struct row *row)
         return to.rc;
     store_bind_integer(&to, row->study_id);
     if (row->plan_id < 0)
-        store_bind_text(&to, NULL);
+        store_bind_name(&to, NULL);
     else
         store_bind_integer(&to, row->plan_id);
     store_bind_integer(&to, row->detailed);
     store_bind_integer(&to, row->feasible);
-    store_bind_text(&to, row->fit);
+    store_bind_name(&to, row->fit);
     for (uint32_t i = 0; i < store->n_columns; i++)
         bind_field(&to, &store->columns[i], row->plan);
     store_bind_number(&to, row->step_time_s);
@@ -146,11 +185,11 @@ static int add_row(ty_store *store, const struct row *row)
     store_bind_number(&to, row->mfu);
     store_bind_number(&to, row->model_flop_per_s_per_gpu);
     store_bind_number(&to, row->hardware_flop_per_s_per_gpu);
-    store_bind_text(&to, row->flop_convention);
+    store_bind_name(&to, row->flop_convention);
     store_bind_number(&to, row->peak_bytes);
     store_bind_number(&to, row->budget_bytes);
     store_bind_number(&to, row->headroom_bytes);
-    store_bind_text(&to, row->largest_component);
+    store_bind_name(&to, row->largest_component);
     store_bind_number(&to, row->imbalance_limit);
     store_bind_number(&to, row->bubble_ratio);
     store_bind_number(&to, row->interval_80[0]);
@@ -158,7 +197,7 @@ static int add_row(ty_store *store, const struct row *row)
     if (row->outlay->gpus_paid)
         store_bind_integer(&to, row->outlay->gpus_paid);
     else
-        store_bind_text(&to, NULL);
+        store_bind_name(&to, NULL);
     store_bind_number(&to, row->outlay->power_w);
     store_bind_number(&to, row->outlay->energy_j_per_token);
     store_bind_number(&to, row->outlay->money_per_token);
