@@ -15,10 +15,12 @@ unset TRAINYARD_SHARD SLURM_ARRAY_TASK_ID OMPI_COMM_WORLD_RANK PMI_RANK JOB_COMP
 arguments='--model llama2-7b --cluster dgx-a100 --gpus 8,16 --gbs 64 --seq 4096 --quiet'
 cd "$dir" || exit 1
 
+# `run=exec sweep ... &`: $! is the program itself, so that kill reaches it.
+run=
 sweep() { # sweep FILE [OPTIONS]
     file=$1
     shift
-    trainyard sweep $arguments --db "$file" "$@"
+    $run trainyard sweep $arguments --db "$file" "$@"
 }
 
 # same_study FILE: sound, one row a plan, and the rows, rejections and details of whole.db
@@ -64,7 +66,7 @@ i=0
 sound=true
 while [ $i -lt $kills ]; do
     i=$((i + 1))
-    sweep killed.db --resume -j 2 >/dev/null 2>&1 &
+    run=exec sweep killed.db --resume -j 2 >/dev/null 2>&1 &
     sleep "0.$(awk "BEGIN { srand($$ + $i); printf \"%02d\", 1 + rand() * 25 }")"
     kill -9 $! 2>/dev/null
     wait $! 2>/dev/null
@@ -124,14 +126,14 @@ ok '... and its rows and rejections are there once' same_study twice.db
 whatif() { # whatif FILE [OPTIONS]
     file=$1
     shift
-    trainyard whatif --model llama2-7b --cluster dgx-a100 --gpus 16 --gbs 64 --seq 4096 --tp 2 \
+    $run trainyard whatif --model llama2-7b --cluster dgx-a100 --gpus 16 --gbs 64 --seq 4096 --tp 2 \
         --set cluster.network.nic='50..400+10 Gb/s' --quiet --db "$file" "$@"
 }
 set -- --keep-plan --rung bound --set cluster.gpu.memory.bandwidth='1000..2000+50 GB/s'
 for kind in kept searched; do
     [ $kind = searched ] && set -- --set plan.seq=2048,4096
     whatif "$kind.db" "$@" >"$kind.txt"
-    whatif "$kind-killed.db" "$@" >/dev/null 2>&1 &
+    run=exec whatif "$kind-killed.db" "$@" >/dev/null 2>&1 &
     sleep 0.1
     kill -9 $! 2>/dev/null
     wait $! 2>/dev/null
