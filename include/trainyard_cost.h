@@ -44,8 +44,9 @@ struct ty_price {
  *
  *   paid        GPUs, rounded up to what is billed; the others of it idle
  *   P_busy = min(busy TDP, limit)   P_wait = min(wait TDP, limit)   P_idle = idle TDP
- *   energy      PUE [n (P_wait T + (P_busy - P_wait) busy_s) + (paid - n) P_idle T + nodes P_node
- * T] gpu_hour    rent, or (gpu + (node + nics (nic + ports port + optics optic)) / GPUs of a node)
+ *   energy      PUE [n (P_wait T + (P_busy - P_wait) busy_s) + (paid - n) P_idle T
+ *               + nodes P_node T]
+ *   gpu_hour    rent, or (gpu + (node + nics (nic + ports port + optics optic)) / GPUs of a node)
  *               / (years 8766 h utilisation)
  *   money       paid gpu_hour T + kwh energy
  *
@@ -156,15 +157,6 @@ TY_API void ty_goal_init(struct ty_goal *goal);
 TY_API double ty_objective_value(enum ty_objective objective, const struct ty_goal *goal,
                                  const struct ty_score *score);
 
-/* ---- choices under uncertainty ------------------------------------------------------------ */
-
-/* Probability that a time a_s is less than b_s, when ln(time) of each is off by a normal error
- * whose 80 % interval is +-half_80 (NAN: only 0, 0.5 or 1), the two errors correlated. Of two
- * plans: trainyard_ratio.h.
- *
- *   P = Phi(ln(b/a) / s),  s = (half_80 / 1.2816) sqrt(2 (1 - correlation)) */
-TY_API double ty_probability_faster(double a_s, double b_s, double half_80, double correlation);
-
 /* ---- the size of a machine ---------------------------------------------------------------- */
 
 #define TY_MAX_PHASES 16
@@ -221,7 +213,8 @@ struct ty_size_result {
     uint32_t n_tried;                     /* counts of GPUs, this one included */
 };
 /* A search of each count in ascending order, ended by the first that does. Not feasible is TY_OK.
- * returns TY_OK, TY_ERR_RANGE, TY_ERR_NOMEM, TY_ERR_LIMIT. */
+ * Cost: a search for each count and phase. returns TY_OK, TY_ERR_RANGE, TY_ERR_NOMEM,
+ * TY_ERR_LIMIT. */
 TY_API TY_MUST_CHECK ty_status ty_size_run(const struct ty_size *size, struct ty_size_result *out,
                                            struct ty_error *error);
 /* What the answer takes for granted beside the notes of a prediction: defaults of failures, prices,

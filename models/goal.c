@@ -190,17 +190,6 @@ double ty_objective_value(enum ty_objective objective, const struct ty_goal *goa
 
 /* ---- choices under uncertainty ------------------------------------------------------------ */
 
-#define Z_80 1.2815515655446004 /* 90 % quantile of the normal distribution */
-
-double ty_probability_faster(double a_s, double b_s, double half_80, double correlation)
-{
-    const double gain = log(b_s / a_s);
-    const double spread = half_80 / Z_80 * sqrt(2.0 * (1.0 - correlation));
-    if (!(spread > 0.0))
-        return gain > 0.0 ? 1.0 : gain < 0.0 ? 0.0 : 0.5;
-    return 0.5 * erfc(-gain / spread / sqrt(2.0));
-}
-
 /* Better is less. */
 static double burden(const struct ty_goal *goal, const struct ty_score *score)
 {

@@ -20,8 +20,6 @@
 #define COARSE_STEP 8 /* nodes */
 #define MEDIAN      0.5
 
-static const double Z_90 = 1.2815515655446004; /* 90 % quantile of the normal distribution */
-
 struct sizing {
     const struct ty_size *size;
     struct setting setting;
@@ -69,9 +67,13 @@ static ty_status run_phases(struct sizing *s, double left_s, struct ty_size_resu
     return status;
 }
 
+/* Phi(ln(limit / median) / spread); NAN without a limit. */
 static double probability_below(double limit, double median, double spread)
 {
-    return isnan(limit) ? (double)NAN : ty_probability_faster(median, limit, spread * Z_90, MEDIAN);
+    const double margin = log(limit / median);
+    if (!(spread > 0.0) && !isnan(limit))
+        return margin > 0.0 ? 1.0 : margin < 0.0 ? 0.0 : 0.5;
+    return 0.5 * erfc(-margin / spread / sqrt(2.0));
 }
 
 /* Money, energy and carbon of the median run. */

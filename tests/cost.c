@@ -169,17 +169,6 @@ static void goodput_examples(void)
     ok(ty_goodput(&failures, 128, &out, NULL) == TY_ERR_RANGE, "a negative time is refused");
 }
 
-/* Tables of the normal distribution: Phi(1) = 0.841345. s = h / 1.281552 x sqrt(2 (1 - rho)). */
-static void normal_errors(void)
-{
-    const double s = 0.1 / 1.2815515655446004 * sqrt(0.4);
-    near(ty_probability_faster(1.0, exp(s), 0.1, 0.8), 0.841345, 1e-5, "one deviation faster");
-    near(ty_probability_faster(exp(s), 1.0, 0.1, 0.8), 0.158655, 1e-5, "and the other way");
-    near(ty_probability_faster(2.0, 2.0, 0.1, 0.8), 0.5, 1e-12, "equal times");
-    ok(ty_probability_faster(1.0, 2.0, (double)NAN, 0.8) == 1.0, "no error known: certain");
-    ok(ty_probability_faster(1.0, 2.0, 0.1, 1.0) == 1.0, "one common error: certain");
-}
-
 /* One half width of 80 % apart: 1 - 0.2 / 2. */
 static void probabilities(void)
 {
@@ -238,7 +227,6 @@ int main(void)
     idle_gpus_count();
     refuses_nonsense();
     goodput_examples();
-    normal_errors();
     probabilities();
     best_worst_case();
     return tap_done();
