@@ -16,23 +16,13 @@ static const char *direction_name(int direction)
     return direction == TY_WGRAD ? "wgrad" : direction == TY_DGRAD ? "dgrad" : "forward";
 }
 
-static const char *precision_name(int precision)
-{
-    static const char *const names[] = {
-#define X(id, name, bytes) name,
-        TY_PRECISION_LIST(X)
-#undef X
-    };
-    return names[precision];
-}
-
 static void write_gemms(struct json_writer *json, const struct ty_measured *measured)
 {
     json_array(json, "gemm");
     for (uint32_t i = 0; i < measured->n_gemms; i++) {
         const struct ty_measured_gemm *gemm = &measured->gemms[i];
         json_object(json, NULL);
-        json_text(json, "precision", precision_name(gemm->precision));
+        json_text(json, "precision", precision_names[gemm->precision]);
         json_text(json, "direction", direction_name(gemm->direction));
         if (gemm->grouped) {
             json_bool(json, "grouped", true);
@@ -55,7 +45,7 @@ static void write_attentions(struct json_writer *json, const struct ty_measured 
     for (uint32_t i = 0; i < measured->n_attentions; i++) {
         const struct ty_measured_attention *attention = &measured->attentions[i];
         json_object(json, NULL);
-        json_text(json, "precision", precision_name(attention->precision));
+        json_text(json, "precision", precision_names[attention->precision]);
         json_text(json, "direction", direction_name(attention->direction));
         json_number(json, "batch_heads", attention->batch_heads);
         json_number(json, "queries", attention->queries);

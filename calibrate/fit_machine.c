@@ -5,6 +5,7 @@
  * stand a little above the best records. The presets of that machine are the priors. */
 #include "calibrate/detect.h"
 #include "calibrate/fit_records.h"
+#include "models/fields.h"
 #include "sim/error.h"
 
 #include <math.h>
@@ -24,13 +25,8 @@ enum ty_precision fit_precision(const char *dtype)
                   {"float", TY_FP32_PRECISION},     {"fp8_e4m3", TY_FP8_PRECISION},
                   {"fp8_e5m2", TY_FP8_PRECISION},   {"fp4", TY_NVFP4_PRECISION},
                   {"fp16/bf16", TY_BF16_PRECISION}, {"float8_e4m3fn", TY_FP8_PRECISION}};
-    static const char *const names[] = {
-#define X(id, name, bytes) name,
-        TY_PRECISION_LIST(X)
-#undef X
-    };
     for (int i = TY_BF16_PRECISION; i < TY_N_PRECISIONS; i++)
-        if (strcmp(names[i], dtype) == 0)
+        if (strcmp(precision_names[i], dtype) == 0)
             return (enum ty_precision)i;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(others[i].name, dtype) == 0)

@@ -3,6 +3,7 @@
  * Checkpoints: the equations of the header.
  */
 #include "models/checkpoint.h"
+#include "models/setting.h"
 #include "sim/error.h"
 
 #include <math.h>
@@ -14,7 +15,7 @@ double checkpoint_param_bytes(const struct checkpoint_format *format)
 
 struct checkpoint_format checkpoint_format_of(const struct ty_plan *plan)
 {
-    const bool wide = plan->precision == TY_FP32_PRECISION || plan->precision == TY_TF32_PRECISION;
+    const bool wide = precision_is_32_bit(plan->precision);
     struct checkpoint_format format = {.weight_bytes = wide ? 4.0 : 2.0,
                                        .master_bytes = wide ? 0.0 : 4.0,
                                        .moment_bytes = 4.0,

@@ -277,6 +277,11 @@ double gpu_peak_flop_per_s(const struct ty_gpu *gpu, enum ty_precision precision
     }
 }
 
+bool precision_is_32_bit(int precision)
+{
+    return precision == TY_FP32_PRECISION || precision == TY_TF32_PRECISION;
+}
+
 double precision_bytes(enum ty_precision precision)
 {
     static const double bytes[TY_N_PRECISIONS] = {

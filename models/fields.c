@@ -21,11 +21,6 @@ static const char *const scaleup_names[] = {"auto", "switch", "mesh", "pcie", NU
 static const char *const fabric_names[] = {"auto",     "infiniband", "roce", "efa",
                                            "ethernet", "omnipath",   NULL};
 static const char *const routing_names[] = {"auto", "ideal", "adaptive", "static", "ecmp", NULL};
-static const char *const precision_names[] = {
-#define X(id, name, bytes) name,
-    TY_PRECISION_LIST(X)
-#undef X
-        NULL};
 static const char *const grad_dtype_names[] = {"auto", "bf16", "", "", "", "", "", "fp32", NULL};
 static const char *const switch_names[] = {"auto", "off", "on", NULL};
 static const char *const recompute_names[] = {"auto", "none", "selective", "full", NULL};
@@ -51,7 +46,6 @@ static const char *const tp_overlap_names[] = {"ring", "pipelined", "bulk", NULL
 static const char *const attention_names[] = {"none", "heads", "mla", NULL};
 static const char *const mlp_names[] = {"none", "dense", "moe", NULL};
 static const char *const qk_norm_names[] = {"none", "per_head", "full", NULL};
-static const char *const billing_names[] = {"auto", "domain", "node", "gpu", NULL};
 static const char *const norm_names[] = {"rms", "layer", "layer_no_bias", NULL};
 
 /* ---- GPU and cluster -------------------------------------------------------------------- */
@@ -439,44 +433,6 @@ static const struct ty_field profile_fields[] = {
           "work whose constants are of this machine's records"),
 };
 
-/* ---- price ------------------------------------------------------------------------------ */
-
-#define MONEY(m, P, help) DOUBLE(ty_price, m, P, NONE, 0, 1e12, help)
-static const struct ty_field price_fields[] = {
-    TEXT(ty_price, name, "name", "name of the list"),
-    TEXT(ty_price, source, "source", "where the prices come from"),
-    TEXT(ty_price, date, "date", "day of the prices, YYYY-MM-DD; must be given"),
-    TEXT(ty_price, currency, "currency", "of all money here, such as USD; must be given"),
-    MONEY(gpu_hour, "gpu_hour", "rent of one GPU for an hour; default: from the capital costs"),
-    MONEY(gpu, "capital.gpu", "of one GPU; default 0"),
-    MONEY(node, "capital.node", "of a node without GPUs and NICs; default 0"),
-    MONEY(nic, "capital.nic", "of one NIC; default 0"),
-    MONEY(switch_port, "capital.switch_port", "of one port of a switch; default 0"),
-    MONEY(optic, "capital.optic", "of one optical transceiver; default 0"),
-    DOUBLE(ty_price, ports_per_nic, "capital.ports_per_nic", RATIO, 0, 100,
-           "switch ports per NIC; default 1 + 2 / oversubscription: two levels of switches"),
-    DOUBLE(ty_price, optics_per_nic, "capital.optics_per_nic", RATIO, 0, 100,
-           "transceivers per NIC; default 2 + 2 / oversubscription"),
-    DOUBLE(ty_price, years, "capital.years", NONE, 0.01, 100,
-           "years of amortisation; must be given with capital costs"),
-    DOUBLE(ty_price, utilisation, "capital.utilisation", RATIO, 0.001, 1,
-           "share of these years in which jobs pay; default 1"),
-    MONEY(kwh, "kwh", "electricity per kWh; default 0: in the rent"),
-    DOUBLE(ty_price, pue, "pue", RATIO, 1, 10,
-           "power of the site over that of the machines; default 1"),
-    DOUBLE(ty_price, co2_kg_per_kwh, "co2_kg_per_kwh", NONE, 0, 100,
-           "kg of CO2 per kWh; default: unknown"),
-    DOUBLE(ty_price, node_w, "power.node", W, 0, 1e6, "of a node beside its GPUs; default 0 W"),
-    DOUBLE(ty_price, busy_ratio, "power.busy", RATIO, 0, 2,
-           "of a computing GPU over its TDP, the power limit at most; default 0.95"),
-    DOUBLE(ty_price, wait_ratio, "power.wait", RATIO, 0, 2,
-           "the same, communicating or waiting for others; default 0.5"),
-    DOUBLE(ty_price, idle_ratio, "power.idle", RATIO, 0, 2,
-           "of a GPU without work over its TDP; default 0.15"),
-    ENUM(ty_price, billing, "billing", billing_names,
-         "what is paid for as a whole; default domain: nodes, or scale-up domains where larger"),
-};
-
 /* ---- public ----------------------------------------------------------------------------- */
 
 const struct ty_field *ty_fields(enum ty_kind kind, size_t *n)
@@ -490,10 +446,11 @@ const struct ty_field *ty_fields(enum ty_kind kind, size_t *n)
         [TY_KIND_MODEL] = {model_fields, N_OF(model_fields)},
         [TY_KIND_PLAN] = {plan_fields, N_OF(plan_fields)},
         [TY_KIND_PROFILE] = {profile_fields, N_OF(profile_fields)},
-        [TY_KIND_PRICE] = {price_fields, N_OF(price_fields)},
     };
     if (kind == TY_KIND_STORAGE)
         return fields_storage(n);
+    if (kind == TY_KIND_PRICE)
+        return fields_price(n);
     *n = tables[kind].n;
     return tables[kind].fields;
 }

@@ -14,6 +14,9 @@ ty_status fields_check(enum ty_kind kind, const void *value, struct ty_error *er
 
 /* The row of a path in a table; NULL when there is none. */
 const struct ty_field *fields_find(const struct ty_field *fields, size_t n, const char *path);
+/* Names of the precisions by value, ended by NULL. */
+extern const char *const precision_names[TY_N_PRECISIONS + 1];
+
 /* Chosen name of an enum value, NULL when the value has none. */
 const char *fields_enum_name(const struct ty_field *field, int value);
 /* Names of the set bits as the readers take them: "tp,grad"; "none". returns out. */

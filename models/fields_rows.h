@@ -21,5 +21,7 @@
 
 /* fields_storage.c: the table of TY_KIND_STORAGE */
 const struct ty_field *fields_storage(size_t *n);
+/* fields_price.c: the table of TY_KIND_PRICE */
+const struct ty_field *fields_price(size_t *n);
 
 #endif

@@ -9,6 +9,12 @@
 #include <math.h>
 #include <string.h>
 
+const char *const precision_names[TY_N_PRECISIONS + 1] = {
+#define X(id, name, bytes) name,
+    TY_PRECISION_LIST(X)
+#undef X
+        NULL};
+
 const struct ty_field *fields_find(const struct ty_field *fields, size_t n, const char *path)
 {
     for (size_t i = 0; i < n; i++)

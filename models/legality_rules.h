@@ -6,6 +6,7 @@
 #define MODELS_LEGALITY_RULES_H
 
 #include "models/setting.h"
+#include "sim/error.h"
 
 /* What a test sees; `kind` is set by the tests that find a layer kind at fault. */
 struct scope {
@@ -29,6 +30,20 @@ struct rule {
     void (*tell)(const struct scope *scope, struct ty_violation *out);
     struct knob knobs[2];
 };
+
+/* In a `tell`: what is wrong, and what would be right. */
+#define SAY(...)   text_format(out->text, sizeof out->text, __VA_ARGS__)
+#define LEGAL(...) text_format(out->legal, sizeof out->legal, __VA_ARGS__)
+
+/* legality_pipeline.c */
+#define LEGALITY_RULE(name)                                                                        \
+    bool name##_broken(struct scope *scope);                                                       \
+    void name##_tell(const struct scope *scope, struct ty_violation *out)
+LEGALITY_RULE(chunks);
+LEGALITY_RULE(layers);
+LEGALITY_RULE(batch);
+LEGALITY_RULE(interleave);
+LEGALITY_RULE(dualpipe);
 
 /* The first LEGALITY_N_GUARDS rules make the arithmetic of the others safe. */
 #define LEGALITY_N_GUARDS 2

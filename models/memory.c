@@ -14,6 +14,7 @@
 #include "models/compression_plan.h"
 #include "models/memory.h"
 #include "models/memory_layer.h"
+#include "models/memory_states.h"
 #include "models/offload.h"
 #include "models/pipeline.h"
 
@@ -23,95 +24,6 @@
 #define BUCKET_PARAMS 5e8 /* reduce and all-gather bucket of DeepSpeed: ACCURACY-2 2.12 */
 #define OFFLOAD_SETS  2.0 /* layers on their way to or from the host: one each */
 #define LIVE_PARAMS   1e9 /* DeepSpeed's default of stage3_max_live_parameters */
-
-/* ---- states --------------------------------------------------------------------------------- */
-
-static bool shards_params(const struct ty_plan *plan)
-{
-    return plan->sharding == TY_SHARDING_ZERO3 || plan->sharding == TY_SHARDING_HSDP;
-}
-
-/* Ranks among which the states of a dense or expert parameter are divided. */
-static double shard_ranks(const struct ty_plan *plan, bool expert)
-{
-    if (plan->sharding == TY_SHARDING_NONE)
-        return 1.0;
-    if (!expert)
-        return plan->shard_group;
-    const double replicas = (double)plan->dp * plan->cp / plan->shard_group;
-    return fmax(1.0, plan->edp / replicas);
-}
-
-/* Weights, gradients and moments in 16 bits, nothing kept in fp32. */
-static bool pure_16_bit(const struct ty_plan *plan)
-{
-    return plan->optimizer == TY_OPTIMIZER_ADAM_16BIT && plan->precision != TY_FP32_PRECISION &&
-           plan->precision != TY_TF32_PRECISION;
-}
-
-static double optimizer_bytes(const struct ty_plan *plan)
-{
-    const bool wide = plan->precision == TY_FP32_PRECISION || plan->precision == TY_TF32_PRECISION;
-    double bytes = wide || pure_16_bit(plan) ? 0.0 : 4.0; /* fp32 master weight */
-    if (plan->precision == TY_FP16_PRECISION && plan->grad_dtype == TY_BF16_PRECISION)
-        bytes += 4.0; /* fp32 copy of 16-bit gradients, for unscaling */
-    switch (plan->optimizer) {
-    case TY_OPTIMIZER_ADAM_BF16: /* both moments in bf16 */
-    case TY_OPTIMIZER_ADAM_16BIT:
-        return bytes + 4.0;
-    case TY_OPTIMIZER_ADAM8BIT:
-        return bytes + 2.0;
-    case TY_OPTIMIZER_SGD: /* momentum */
-        return bytes + 4.0;
-    default:
-        return bytes + 8.0;
-    }
-}
-
-/* One trained parameter; FSDP keeps those it shards once, in fp32. */
-static double weight_bytes(const struct ty_plan *plan, const struct stack_habits *habits)
-{
-    const bool wide = plan->precision == TY_FP32_PRECISION || plan->precision == TY_TF32_PRECISION;
-    const bool once = habits->master_is_weight && shards_params(plan) && !pure_16_bit(plan);
-    return wide || once ? 4.0 : 2.0;
-}
-
-static double gradient_bytes(const struct ty_plan *plan, const struct stack_habits *habits)
-{
-    if (pure_16_bit(plan))
-        return 2.0;
-    const double bytes =
-        weight_bytes(plan, habits) == 4.0 || plan->grad_dtype == TY_FP32_PRECISION ? 4.0 : 2.0;
-    const bool wide = plan->precision == TY_FP32_PRECISION || plan->precision == TY_TF32_PRECISION;
-    const bool accumulates = plan->precision == TY_BF16_PRECISION || bytes == 4.0;
-    if (habits->two_gradients && accumulates && !shards_params(plan) && !wide)
-        return 6.0; /* DeepSpeed adds up BF16 gradients in fp32 */
-    return bytes;
-}
-
-static void states_of(const struct ty_plan *plan, const struct stack_habits *habits, bool expert,
-                      struct state_bytes *out)
-{
-    const bool wide = plan->precision == TY_FP32_PRECISION || plan->precision == TY_TF32_PRECISION;
-    const double ranks = shard_ranks(plan, expert);
-    const bool all = shards_params(plan);
-    out->weights = weight_bytes(plan, habits);
-    out->gradients = gradient_bytes(plan, habits);
-    out->optimizer = optimizer_bytes(plan);
-    if (out->weights == 4.0 && !wide) /* the weight is the master */
-        out->optimizer -= 4.0;
-    out->optimizer /= ranks;
-    if (all || plan->sharding == TY_SHARDING_ZERO2)
-        out->gradients /= ranks;
-    if (all)
-        out->weights /= ranks;
-}
-
-void memory_state_bytes(const struct setting *setting, const struct ty_plan *plan, bool expert,
-                        struct state_bytes *out)
-{
-    states_of(plan, stack_habits(setting->profile.stack), expert, out);
-}
 
 /* ---- what the stages share ---------------------------------------------------------------- */
 
@@ -137,8 +49,8 @@ static void terms_init(const struct setting *setting, const struct ty_plan *plan
     t->habits = stack_habits(setting->profile.stack);
     t->pipeline = pipeline_of(plan);
     t->copies = t->pipeline.shape == PIPELINE_TWO_WAYS ? 2.0 : 1.0;
-    states_of(plan, t->habits, false, &t->dense);
-    states_of(plan, t->habits, true, &t->expert);
+    memory_states(plan, t->habits, false, &t->dense);
+    memory_states(plan, t->habits, true, &t->expert);
     t->tokens = (double)plan->seq * plan->mbs / plan->cp;
     t->table = memory_vocab_rows(setting, plan) * setting->model.hidden;
     for (uint32_t i = 0; i < setting->model.n_kinds; i++)
@@ -268,7 +180,7 @@ static void states(const struct terms *t, const struct stage *sum, double bytes[
     if (t->setting->model.lora_rank) { /* frozen base: its weights only, in 16 bits or fewer */
         const bool fp8 = memory_fp8_lora(t->setting, t->plan, t->habits);
         const double frozen = (fp8 ? precision_bytes((enum ty_precision)t->plan->precision) : 2.0) /
-                              weight_bytes(t->plan, t->habits);
+                              memory_weight_bytes(t->plan, t->habits);
         bytes[TY_MEM_WEIGHTS] =
             frozen * (t->dense.weights * sum->dense + t->expert.weights * sum->expert) +
             t->dense.weights * sum->adapter;
@@ -302,7 +214,7 @@ static double buffers(const struct terms *t, const struct stage *sum)
 {
     const struct ty_plan *plan = t->plan;
     const bool frozen = t->setting->model.lora_rank > 0;
-    if (!shards_params(plan))
+    if (!memory_shards_params(plan))
         return frozen ? 0.0 : plain_buffers(t, sum);
     const double all = sum->dense + sum->expert;
     if (t->habits->two_gradients)
@@ -327,7 +239,7 @@ static void head(const struct terms *t, const struct stage *sum, double *logits_
     }
     *logits_bytes = kept * logits * (1.0 + model->n_mtp);
     *work_bytes = work * logits + 4.0 * hidden;
-    if (!shards_params(t->plan) && !model->lora_rank)
+    if (!memory_shards_params(t->plan) && !model->lora_rank)
         *work_bytes += 2.0 * t->table; /* FSDP's is among the unscattered gradients */
     if (t->habits->loss_stays && t->plan->recompute == TY_RECOMPUTE_FULL)
         *work_bytes += sum->rerun_bytes;

@@ -79,7 +79,7 @@ struct sizes {
 static struct sizes sizes_of(const struct setting *setting, const struct ty_plan *plan,
                              const struct stack_habits *habits, const struct ty_layer_kind *kind)
 {
-    const bool wide = plan->precision == TY_FP32_PRECISION || plan->precision == TY_TF32_PRECISION;
+    const bool wide = precision_is_32_bit(plan->precision);
     const double heads = (double)kind->n_heads / plan->tp;
     const double kv_heads = (double)kind->n_kv_heads / plan->tp;
     struct sizes s = {.h = setting->model.hidden,

@@ -40,6 +40,8 @@ void plan_resolve(const struct setting *setting, const struct ty_plan *in, struc
 double gpu_peak_flop_per_s(const struct ty_gpu *gpu, enum ty_precision precision);
 /* Bytes of one element as stored by the GEMM of that precision (scales included). */
 double precision_bytes(enum ty_precision precision);
+/* Weights and gradients are fp32 themselves: there is no master copy. */
+bool precision_is_32_bit(int precision);
 /* Share of the boost clock the power limit leaves: <= 1, every compute rate is multiplied by it. */
 double gpu_clock_ratio(const struct ty_cluster *cluster);
 /* GPUs per scale-up domain a job of n_gpus really uses. */

@@ -149,7 +149,7 @@ static void fill_times(const struct ty_plan *plan, struct traffic *out)
 void step_traffic(struct step *step)
 {
     const struct ty_plan *plan = step->plan;
-    const bool wide = plan->precision == TY_FP32_PRECISION || plan->precision == TY_TF32_PRECISION;
+    const bool wide = precision_is_32_bit(plan->precision);
     fill_all_held(step);
     step->traffic = (struct traffic){
         .grad_bytes = precision_bytes((enum ty_precision)plan->grad_dtype),

@@ -289,7 +289,16 @@ static void heaviest_stage(void)
     const double layer = 4.0 * 64 * 64 + 3.0 * 64 * 256 + 2 * 64, table = 12800.0 * 64;
     near(sum, 9 * layer + 2 * table + 64, 1e-15, "M21 the stages hold the whole model");
     near(most, 2 * layer + table + 64, 1e-15, "M21 the heaviest: two layers, norm and head");
-    skip("M21 layout 1, 2, 2, 3", "uneven layouts chosen by the user are a later issue");
+
+    fixture_llama(&model, 64, 8, 4, 4, 16, 256, 12800);
+    use(&model, false, 80e9, "");
+    plan.n_gpus = plan.pp = 4;
+    snprintf(plan.layout, sizeof plan.layout, "Et|tt|tt|tttL");
+    run();
+    double dense, expert;
+    memory_rank_params(&setting, &resolved, slots, 3, &dense, &expert);
+    near(dense, 3 * layer + table + 64, 1e-15,
+         "M21 layout 1, 2, 2, 3: three layers, norm and head");
 }
 
 /* T5-3B as a decoder of its parameter count, ZeRO-3 on 8 GPUs, all states offloaded. DeepSpeed's

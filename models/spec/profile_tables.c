@@ -5,6 +5,7 @@
  * used for, so that collectives take the cluster that is asked about. */
 #include "include/trainyard_records.h"
 #include "include/trainyard_tools.h"
+#include "models/fields.h"
 #include "models/spec/fabric.h"
 #include "models/spec/open.h"
 #include "sim/arena.h"
@@ -65,14 +66,9 @@ static ty_status read_name(const struct json_at *object, const char *key, const 
 static ty_status read_kind(const struct json_at *object, int *precision, int *direction,
                            struct ty_error *error)
 {
-    static const char *const precisions[] = {
-#define X(id, name, bytes) name,
-        TY_PRECISION_LIST(X)
-#undef X
-    };
     static const char *const directions[] = {"forward", "dgrad", "wgrad"};
     const ty_status status =
-        read_name(object, "precision", precisions, TY_N_PRECISIONS, precision, error);
+        read_name(object, "precision", precision_names, TY_N_PRECISIONS, precision, error);
     return status == TY_OK ? read_name(object, "direction", directions, 3, direction, error)
                            : status;
 }
