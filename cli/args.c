@@ -190,7 +190,9 @@ static ty_status store_option(struct cli_args *args, const struct cli_option *op
         return TY_OK;
     case CLI_TEXT:
         *(const char **)place = text;
-        return *text ? TY_OK : cli_refuse(error, option->name, "its value is empty");
+        return *text ? TY_OK
+                     : cli_refuse(error, args->command->name, "--%s: its value is empty",
+                                  option->name);
     case CLI_SET:
         return parse_set(args, text, error);
     case CLI_FIELD:

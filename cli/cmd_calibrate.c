@@ -107,7 +107,10 @@ int cmd_calibrate(struct cli_args *args)
             return sub_commands[i].run(args);
         }
     struct ty_error error = {0};
-    cli_refuse(&error, "calibrate",
-               "\"%s\" is no sub-command; there are: import, measure, runs, fit, show", word);
+    static const char legal[] = "import, measure, runs, fit, show";
+    if (*word)
+        cli_refuse(&error, "calibrate", "\"%s\" is no sub-command; there are: %s", word, legal);
+    else
+        cli_refuse(&error, "calibrate", "needs a sub-command: %s", legal);
     return cli_fail(&error);
 }

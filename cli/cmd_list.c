@@ -112,7 +112,11 @@ int cmd_list(struct cli_args *args)
             return print_list(list, args->json);
         cli_guess_offer(&guess, list->word);
     }
-    cli_warn("list: \"%s\" is not one of models, clusters, gpus, profiles, stacks%s%s", guess.word,
-             *guess.best ? "; did you mean " : "", guess.best);
+    static const char legal[] = "models, clusters, gpus, profiles, stacks, sites";
+    if (*guess.word)
+        cli_warn("list: \"%s\" is not one of %s%s%s", guess.word, legal,
+                 *guess.best ? "; did you mean " : "", guess.best);
+    else
+        cli_warn("list: needs one of %s", legal);
     return CLI_BAD_INPUT;
 }

@@ -233,7 +233,11 @@ int cmd_show(struct cli_args *args)
     } else if (strcmp(what, "run") == 0) {
         status = cli_show_run(args, name, &error);
     } else {
-        cli_warn("show: \"%s\" is not one of model, cluster, gpu, plan, profile, price, run", what);
+        static const char legal[] = "model, cluster, gpu, plan, profile, price, run";
+        if (*what)
+            cli_warn("show: \"%s\" is not one of %s", what, legal);
+        else
+            cli_warn("show: needs one of %s", legal);
         return CLI_BAD_INPUT;
     }
     if (status == CLI_OK)

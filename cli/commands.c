@@ -149,7 +149,7 @@ const struct cli_command cli_commands[] = {
      "Prints every field with its unit; with --json, a file that trainyard reads back. show model "
      "adds exact parameter counts and the flop per token under each convention.\n"
      "show run ID --runs FILE prints the command line that predicts a run of a table."},
-    {"list", "models|clusters|gpus|profiles|stacks", "built-in names", CLI_LIST, 1, cmd_list,
+    {"list", "models|clusters|gpus|profiles|stacks|sites", "built-in names", CLI_LIST, 1, cmd_list,
      "One name a line with a short description."},
     {"help", "[COMMAND]", "this text, or the help of a command", CLI_HELP, 1, cmd_help,
      "With --man, the manual page in mdoc form."},
@@ -250,10 +250,11 @@ const struct cli_option cli_options[] = {
      CLI_CALIBRATE | CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF |
          CLI_SIZE | CLI_SHOW,
      "training software whose defaults and overheads apply; default: generic"},
-    {"site", 0, CLI_TEXT, TO(site), "NAME",
+    {"site", 0, CLI_TEXT, TO(site), "NAME|FILE",
      CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF | CLI_SIZE |
          CLI_SHOW,
-     "site whose measured runs correct compute, communication and host time"},
+     "site, built in or of calibrate runs, whose measured runs correct compute, communication and "
+     "host time"},
     {"set", 's', CLI_SET, 0, "PATH=VALUE",
      CLI_CALIBRATE | CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF |
          CLI_SIZE | CLI_SHOW | CLI_COMM,

@@ -115,6 +115,9 @@ static ty_status read_limits(const struct cli_args *args, struct ty_goal *goal,
                              &goal->min_headroom_bytes, error);
     if (status == TY_OK && args->goal.min_mfu)
         status = read_number(args->goal.min_mfu, "--min-mfu", TY_UNIT_RATIO, &goal->min_mfu, error);
+    if (status == TY_OK && goal->min_mfu > 1.0)
+        return cli_refuse(error, "--min-mfu", "\"%s\" is above 1; legal: 0 to 1, or 0 %% to 100 %%",
+                          args->goal.min_mfu);
     return status;
 }
 

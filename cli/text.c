@@ -116,21 +116,21 @@ const char *cli_field_text(const struct ty_field *field, const void *value, char
     return out;
 }
 
-/* Sizes above 1 and every switch that is set, by the names of the flags. */
+/* Splits above 1, batch and sequence as far as they are given, by the names of the flags. */
 const char *cli_plan_text(const struct ty_plan *plan, char *out, size_t bytes)
 {
     const struct {
         const char *name;
-        uint32_t value;
-    } sizes[] = {{"tp", plan->tp}, {"pp", plan->pp},   {"vpp", plan->vpp}, {"cp", plan->cp},
-                 {"ep", plan->ep}, {"etp", plan->etp}, {"dp", plan->dp}};
+        uint32_t value, above;
+    } sizes[] = {{"tp", plan->tp, 1},  {"pp", plan->pp, 1},   {"vpp", plan->vpp, 1},
+                 {"cp", plan->cp, 1},  {"ep", plan->ep, 1},   {"etp", plan->etp, 1},
+                 {"dp", plan->dp, 1},  {"mbs", plan->mbs, 0}, {"gbs", plan->gbs, 0},
+                 {"seq", plan->seq, 0}};
     *out = '\0';
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        if (sizes[i].value > 1)
-            snprintf(out + strlen(out), bytes - strlen(out), "%s %u  ", sizes[i].name,
-                     sizes[i].value);
-    snprintf(out + strlen(out), bytes - strlen(out), "mbs %u  gbs %u  seq %u", plan->mbs, plan->gbs,
-             plan->seq);
+        if (sizes[i].value > sizes[i].above)
+            snprintf(out + strlen(out), bytes - strlen(out), "%s%s %u", *out ? "  " : "",
+                     sizes[i].name, sizes[i].value);
     return out;
 }
 

@@ -52,6 +52,10 @@ sub spit {
 refused('no command', 2, qr/usage/);
 refused('misspelt command', 2, qr/did you mean predict/, 'predct');
 refused('command of a later version', 2, qr/export is not built yet/, 'export');
+refused('show of nothing', 2, qr/show: needs one of model, cluster/, 'show');
+refused('list of nothing', 2, qr/list: needs one of .*sites/, 'list');
+refused('calibrate without a sub-command', 2, qr/needs a sub-command: import/, 'calibrate');
+refused('empty value', 2, qr/--measured: its value is empty/, 'explain', '--measured', '');
 refused('misspelt option', 2, qr/--gups; did you mean --gpus/, 'predict', '--gups', 8);
 refused('option of a later version', 2, qr/--framework is not built yet/,
     'predict', '--framework', 'megatron');
@@ -250,8 +254,8 @@ my ($both) = json('sweep', @space, '--tp', '1,2', '--pp', '1', '--offload', 'non
     qw(--gpus 32 --all --top 1000));
 my %seen = map { $_->{plan}{offload} => 1 } @{$both->{plans}};
 is_deeply([sort keys %seen], ['none', 'optimizer'], 'a sweep searches listed values');
-my ($orders) = json('sweep', @space, qw(--tp 2 --pp 4 --vpp 1,2 --gpus 32 --mbs 1 --all --top 1000),
-    '--schedule', '1f1b,interleaved,zb-v,dualpipe');
+my ($orders) = json('sweep', @space, qw(--tp 2 --pp 4 --gpus 32 --mbs 1 --all --top 1000),
+    qw(--vpp), q(1,2), q(--schedule), '1f1b,interleaved,zb-v,dualpipe');
 my %order = map { $_->{plan}{schedule} => $_->{plan}{vpp} // 1 } @{$orders->{plans}};
 is_deeply(\%order, {'1f1b' => 1, 'interleaved' => 2, 'zb-v' => 2, 'dualpipe' => 1},
     'a sweep searches schedules, each with its chunks');

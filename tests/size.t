@@ -112,6 +112,7 @@ my $set = json(@sweep, @rent, qw(--pareto cost_per_token,time_to_tokens --tokens
 my @days = map { $_->{objectives}{time_to_tokens} } @{ $set->{plans} };
 is_deeply(\@days, [sort { $b <=> $a } @days], 'a set: what costs more is faster');
 refused('one objective for a set', qr/two or three/, @sweep, qw(--pareto tokens_per_s));
+refused('a ratio as a percentage', qr/--min-mfu.*0 to 1/, @sweep, qw(--min-mfu 40));
 refused('unknown objective', qr/energy_per_token/, @sweep, qw(--objective speed));
 refused('cost without prices', qr/price/, @sweep, qw(--objective cost_per_token));
 ($status, $out) = run(@sweep, qw(--tokens 1T --deadline 1s));
