@@ -48,6 +48,7 @@ struct ty_cross {
  */
 typedef bool ty_cross_fn(void *user, const struct ty_score *score);
 
+/* The product of the numbers of values; pure. */
 TY_API uint64_t ty_cross_n_points(const struct ty_cross *cross);
 /* Predicts every point on several threads, in batches; the same bits at any number of threads. No
  * allocation per point. returns TY_OK, TY_ERR_RANGE (a value that its input refuses), TY_ERR_NOMEM,

@@ -37,6 +37,7 @@ enum ty_activity {
 #undef X
         TY_N_ACTIVITIES
 };
+/* "gemm", "all_reduce", ...; static. */
 TY_API const char *ty_activity_name(enum ty_activity activity);
 /* The activity of a kernel, from its (demangled) name. */
 TY_API enum ty_activity ty_activity_of(const char *kernel_name);
@@ -105,7 +106,7 @@ struct ty_gap {
     double unexplained_pct;
 };
 
-/* From a timeline, line by line. */
+/* From a timeline, line by line. Both are pure and take less than 1 ms; nothing is allocated. */
 TY_API void ty_gap_of_timeline(const struct ty_prediction *prediction,
                                const struct ty_timeline *timeline, struct ty_gap *out);
 /* From a step time alone. `prediction` with the effects of its notes (ty_options.effects). */

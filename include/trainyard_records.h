@@ -4,8 +4,8 @@
  * constants of device and fabric by a robust fit through the kernel and collective times of the
  * simulator itself, and the measured tables, which go before them.
  */
-#ifndef TRAINYARD_CALIBRATION_H
-#define TRAINYARD_CALIBRATION_H
+#ifndef TRAINYARD_RECORDS_H
+#define TRAINYARD_RECORDS_H
 
 #include "trainyard_measured.h"
 
