@@ -119,6 +119,11 @@ int cli_measure_cuda(struct cli_args *args, double budget_s)
                  "CUDA=1` builds it where nvcc and NCCL are");
         return CLI_NO_DEVICE;
     }
+    if (args->measure.ranks || args->measure.blas || args->measure.folder)
+        cli_warn("unused: --%s (the other devices read it)", args->measure.ranks  ? "ranks"
+                                                             : args->measure.blas ? "blas"
+                                                                                  : "folder");
+    cli_warn_unused(args, args->model ? 1u << TY_KIND_MODEL | 1u << TY_KIND_PLAN : 0);
     snprintf(budget, sizeof budget, "%.17g", budget_s);
     argv[n++] = program;
     argv[n++] = "--budget";

@@ -53,6 +53,10 @@ lacks 'only calibrate/cpu_blas knows CBLAS' '# *include .*cblas|dlsym' \
     $(files calibrate | grep -v '^calibrate/cpu_blas')
 lacks 'only calibrate knows expat' '# *include .*expat' \
     $(files sim models models/spec search reports cli include)
+lacks 'only calibrate/device knows CUDA and NCCL' '# *include .*(cuda|cublas|nccl\.h)' \
+    $(files sim models models/spec search calibrate reports cli include)
+lacks 'trainyard-measure includes its own headers alone' '# *include +"(sim|models|search|reports|cli|include)' \
+    $(find calibrate/device -name '*.cu' -o -name '*.h' -path 'calibrate/device/*')
 lacks 'nothing but tests includes tests' '# *include .*tests/' \
     $(files sim models models/spec search calibrate reports cli include)
 }

@@ -39,6 +39,9 @@ fi
 PATH=$work/bin:$PATH
 export PATH
 ok 'its exit status is passed on' status_is 4 measure --budget 2min --resume
+measure --blas libx.so || true
+ok 'an option of other devices is reported' grep -q 'unused: --blas' "$work/err"
+measure --budget 2min --resume || true
 ok 'so are the options' grep -qx -- "--budget 120 --out $work/r.jsonl --resume" "$work/told"
 # One layer of llama3-8b, 4096 tokens: fc1 is gate and up, 28672 wide.
 ok 'with a model' status_is 4 measure --model llama3-8b --seq 4096 --mbs 1
