@@ -41,7 +41,7 @@ SCRIPTS := $(sort $(filter-out $(ALONE),$(wildcard tests/*.t)))
 # Sorted by name without its end: "h100-sxm" comes before "h100-sxm-96gb".
 DATA := $(addsuffix .json,$(sort $(basename $(wildcard data/gpus/*.json data/clusters/*.json \
           data/models/*.json data/profiles/*.json data/rules/*.json data/sites/*.json \
-          data/stacks/*.json data/fabrics/*.json data/runs/fitted.json))))
+          data/stacks/*.json data/frameworks/*.json data/fabrics/*.json data/runs/fitted.json))))
 FORMATTED := $(wildcard $(addsuffix /*.[ch],include sim models models/spec search calibrate \
                                             reports cli tests tests/bench tests/closed_loop tests/fuzz))
 
@@ -50,7 +50,7 @@ CORE_OBJ = $(call obj,$(CORE_SRC))
 TOOLS_OBJ = $(call obj,$(TOOLS_SRC)) $(B)/obj/builtin.o
 # Internal helpers of the core that the tools library needs too. Hidden symbols do not cross a
 # library's border, so each library carries its copy; they hold no data.
-COMMON_OBJ = $(call obj,sim/arena.c sim/error.c sim/random.c models/fields_use.c search/parallel.c models/pool_spread.c)
+COMMON_OBJ = $(call obj,sim/arena.c sim/error.c sim/random.c models/fields_use.c models/framework.c search/parallel.c models/pool_spread.c)
 CLI_OBJ = $(call obj,$(CLI_SRC))
 TESTS = $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
 BENCHES = $(patsubst tests/bench/%.c,$(B)/bench/%,$(BENCH_SRC))
@@ -65,7 +65,7 @@ CORE_SO = $(B)/libtrainyard.so.$(SOVERSION)
 TOOLS_SO = $(B)/libtrainyard-tools.so.$(SOVERSION)
 LIBRARIES = $(CORE_A) $(TOOLS_A) $(B)/libtrainyard.so $(B)/libtrainyard-tools.so
 MAN = $(patsubst %,$(B)/man/trainyard-%.1,$(COMMANDS)) $(B)/man/trainyard.1
-COMMANDS = predict explain sweep whatif size split db report show list validate calibrate comm pool monitor detect help version
+COMMANDS = predict explain sweep whatif size split export db report show list validate calibrate comm pool monitor detect help version
 
 .DELETE_ON_ERROR:
 .SECONDARY:

@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Named in the design and not built yet: refused by name rather than as a typing error. */
-static const char *const later_options[] = {"framework", NULL};
-
 /* Edit distance of two short words, by the usual table kept one row at a time. */
 static uint32_t edit_distance(const char *a, const char *b)
 {
@@ -221,9 +218,6 @@ static const struct {
 static ty_status refuse_unknown(const struct cli_args *args, const char *name,
                                 struct ty_error *error)
 {
-    for (const char *const *later = later_options; *later; later++)
-        if (strcmp(*later, name) == 0)
-            return cli_refuse(error, args->command->name, "--%s is not built yet", name);
     for (size_t i = 0; i < sizeof derived_options / sizeof derived_options[0]; i++)
         if (strcmp(derived_options[i].name, name) == 0)
             return cli_refuse(error, args->command->name, "--%s is no input: %s", name,

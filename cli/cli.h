@@ -7,6 +7,7 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
+#include "include/trainyard_launch.h"
 #include "include/trainyard_records.h"
 #include "include/trainyard_storage.h"
 #include "include/trainyard_tools.h"
@@ -30,7 +31,7 @@ struct cli_args {
     const struct cli_command *command;
     const char *model, *cluster, *profile, *stack, *site, *plan, *flops, *rung, *db, *out, *runs,
         *gpu, *scenario, *trace, *max_time, *max_memory, *records, *step_time, *tokens_per_s,
-        *shard;
+        *shard, *framework, *from, *arguments;
     uint64_t max_events;
     bool json, quiet, all, overall, tight, exhaustive, measured, cv, extrapolate, keep_plan, help,
         man, resume;
@@ -95,9 +96,10 @@ enum cli_command_bit {
     CLI_DB = 32768,
     CLI_SPLIT = 65536,
     CLI_MONITOR = 131072,
-    CLI_ANY = 262143,
+    CLI_EXPORT = 262144,
+    CLI_ANY = 524287,
     CLI_TAKES_PLAN = CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_SHOW | CLI_WHATIF | CLI_SIZE |
-                     CLI_CALIBRATE | CLI_MONITOR
+                     CLI_CALIBRATE | CLI_MONITOR | CLI_EXPORT
 };
 
 struct cli_command {
@@ -159,8 +161,9 @@ struct cli_inputs {
     struct ty_profile profile;
     struct ty_profile_tables tables; /* of the profile */
     struct ty_plan plan;
-    struct ty_space space;     /* sweep only: the knobs given as lists */
-    struct ty_options options; /* its price points to the one below */
+    struct ty_space space;         /* sweep only: the knobs given as lists */
+    struct ty_framework framework; /* of --framework: the profile points to it */
+    struct ty_options options;     /* its price points to the one below */
     struct ty_price price;
     struct ty_failures failures;
     struct ty_storage storage; /* options.storage points here where there is an input or a save */
@@ -294,6 +297,7 @@ int cmd_detect(struct cli_args *args);
 int cmd_whatif(struct cli_args *args);
 int cmd_size(struct cli_args *args);
 int cmd_db(struct cli_args *args);
+int cmd_export(struct cli_args *args);
 int cmd_split(struct cli_args *args);
 int cmd_show(struct cli_args *args);
 int cli_show_run(const struct cli_args *args, const char *id, struct ty_error *error);

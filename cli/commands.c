@@ -48,6 +48,12 @@ const struct cli_command cli_commands[] = {
      "(docs/formats.md, \"Job\"; docs/sizing.md).\n"
      "Of several machines the cheapest is taken where --price is given, else the one with fewest "
      "GPUs. The exit status is 3 when none does."},
+    {"export", "launch --framework F --from DB#N|PLAN", "launch arguments of a plan", CLI_EXPORT, 1,
+     cmd_export,
+     "Prints what makes a framework run a plan: flags of Megatron-LM, TOML of torchtitan, JSON of "
+     "DeepSpeed, overrides of NeMo, with the line that starts it. The plan is the N-th best of the "
+     "last study in a database, or that of the flags, with --model and --cluster. A knob that the "
+     "framework lacks is an error. predict --args FILE reads the same back (docs/launch.md)."},
     {"db", "merge OUT IN...", "the shards of a study in one file", CLI_DB, CLI_MAX_WORDS, cmd_db,
      "Adds the rows of the files IN, each with one study, to OUT, which is made when it is not "
      "there. Files of other inputs, arguments or another version are refused before anything is "
@@ -163,8 +169,8 @@ const struct cli_command cli_commands[] = {
 
 const struct cli_option cli_options[] = {
     {"model", 'm', CLI_TEXT, TO(model), "NAME|FILE",
-     CLI_CALIBRATE | CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE |
-         CLI_SHOW,
+     CLI_EXPORT | CLI_CALIBRATE | CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF |
+         CLI_SIZE | CLI_SHOW,
      "built-in model or a HuggingFace config.json"},
     {"trace", 't', CLI_TEXT, TO(pool.trace), "FILE", CLI_POOL, "trace of jobs"},
     {"trace", 0, CLI_TEXT, TO(trace), "FILE", CLI_PREDICT | CLI_EXPLAIN,
@@ -224,8 +230,8 @@ const struct cli_option cli_options[] = {
     {"storage", 0, CLI_TEXT, TO(split.storage), "RATE", CLI_SPLIT,
      "bandwidth of the storage (200 GB/s); default: not limited"},
     {"cluster", 'c', CLI_TEXT, TO(cluster), "NAME|FILE",
-     CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_SHOW |
-         CLI_POOL | CLI_COMM | CLI_CALIBRATE | CLI_SPLIT,
+     CLI_EXPORT | CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE |
+         CLI_SHOW | CLI_POOL | CLI_COMM | CLI_CALIBRATE | CLI_SPLIT,
      "built-in cluster or a cluster JSON file"},
     {"records", 0, CLI_TEXT, TO(records), "FILE", CLI_CALIBRATE,
      "records to fit; more files may follow"},
@@ -243,8 +249,8 @@ const struct cli_option cli_options[] = {
     {"plan", 'p', CLI_TEXT, TO(plan), "FILE", CLI_TAKES_PLAN,
      "plan JSON file; flags override what it says"},
     {"profile", 0, CLI_TEXT, TO(profile), "NAME|FILE",
-     CLI_CALIBRATE | CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF |
-         CLI_SIZE | CLI_SHOW | CLI_VALIDATE | CLI_COMM,
+     CLI_EXPORT | CLI_CALIBRATE | CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP |
+         CLI_WHATIF | CLI_SIZE | CLI_SHOW | CLI_VALIDATE | CLI_COMM,
      "calibrated constants; default: preset of the GPU"},
     {"stack", 0, CLI_TEXT, TO(stack), "NAME",
      CLI_CALIBRATE | CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF |
@@ -271,7 +277,7 @@ const struct cli_option cli_options[] = {
     {"seed", 0, CLI_U64, TO(seed), "N", CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_POOL,
      "seed of random streams"},
     {"db", 0, CLI_TEXT, TO(db), "FILE",
-     CLI_PREDICT | CLI_SPLIT | CLI_POOL | CLI_SWEEP | CLI_WHATIF | CLI_REPORT,
+     CLI_EXPORT | CLI_PREDICT | CLI_SPLIT | CLI_POOL | CLI_SWEEP | CLI_WHATIF | CLI_REPORT,
      "SQLite database of the study"},
     {"resume", 0, CLI_SWITCH, TO(resume), NULL, CLI_SWEEP | CLI_WHATIF,
      "go on with the study in --db that has the same inputs and arguments; begins it when there is "

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Refusals of a setting name what the user typed. */
@@ -136,6 +137,11 @@ ty_status cli_load_storage(const struct cli_args *args, struct cli_inputs *out,
 static ty_status load_plan_file(const struct cli_args *args, struct ty_plan *out,
                                 struct ty_error *error)
 {
+    char framework[24];
+    if (args->arguments && args->plan)
+        return cli_refuse(error, "--args", "conflicts with --plan: both are the plan");
+    if (args->arguments)
+        return input_status(ty_launch_read(args->arguments, out, framework, error), error);
     if (args->plan)
         return input_status(ty_plan_load(args->plan, out, error), error);
     ty_init(TY_KIND_PLAN, out);
@@ -355,6 +361,58 @@ void cli_inputs_free(struct cli_inputs *inputs)
     ty_profile_tables_free(&inputs->tables);
 }
 
+/* The framework asked for, or that of --args; a search also takes that of --stack. */
+static ty_status find_framework(const struct cli_args *args, char name[24],
+                                struct ty_framework *out, struct ty_error *error)
+{
+    struct ty_plan plan;
+    name[0] = '\0';
+    if (args->framework)
+        snprintf(name, 24, "%s", args->framework);
+    else if (args->arguments)
+        return input_status(ty_launch_read(args->arguments, &plan, name, error), error);
+    else if (args->stack && args->command->bit & (CLI_SWEEP | CLI_WHATIF | CLI_SIZE))
+        for (size_t i = 0; !*name && ty_framework_name(i); i++)
+            if (ty_framework_load(ty_framework_name(i), out, NULL) == TY_OK &&
+                strncmp(out->stack, args->stack, strcspn(args->stack, "@")) == 0 &&
+                ty_framework_takes(out, args->stack))
+                snprintf(name, 24, "%s", out->name);
+    return TY_OK;
+}
+
+/* The profile of the stack that goes with the framework, unless the user names another one. */
+static ty_status load_profile_of(const struct cli_args *args, struct cli_inputs *out,
+                                 struct ty_error *error)
+{
+    char name[24];
+    struct cli_args *with = NULL;
+    ty_status status = find_framework(args, name, &out->framework, error);
+    if (status != TY_OK)
+        return status;
+    if (!*name || strcmp(name, "any") == 0)
+        return cli_load_profile(args, args->profile, &out->cluster, &out->profile, error);
+    status = ty_framework_load(name, &out->framework, error);
+    if (status != TY_OK)
+        return status;
+    if (args->stack && !ty_framework_takes(&out->framework, args->stack))
+        return cli_refuse(error, "--framework", "%s conflicts with --stack %s: it goes with %s",
+                          name, args->stack, out->framework.stacks);
+    with = malloc(sizeof *with);
+    if (!with)
+        return cli_refuse(error, "--framework", "out of memory");
+    *with = *args;
+    if (!with->stack && !with->profile)
+        with->stack = out->framework.stack;
+    status = cli_load_profile(with, args->profile, &out->cluster, &out->profile, error);
+    free(with);
+    if (status == TY_OK && args->profile &&
+        !ty_framework_takes(&out->framework, out->profile.stack))
+        status = cli_refuse(error, "--framework", "%s conflicts with the stack %s of --profile",
+                            name, out->profile.stack);
+    out->profile.framework = &out->framework;
+    return status;
+}
+
 ty_status cli_load(const struct cli_args *args, bool lists, struct cli_inputs *out,
                    struct ty_error *error)
 {
@@ -364,7 +422,7 @@ ty_status cli_load(const struct cli_args *args, bool lists, struct cli_inputs *o
     if (status == TY_OK)
         status = cli_load_cluster(args, args->cluster, &out->cluster, error);
     if (status == TY_OK)
-        status = cli_load_profile(args, args->profile, &out->cluster, &out->profile, error);
+        status = load_profile_of(args, out, error);
     if (status == TY_OK)
         status = load_tables(args, out, error);
     if (status == TY_OK)

@@ -7,13 +7,6 @@
 
 static int unknown_command(const char *word)
 {
-    /* Commands of the design that later versions bring: named, not taken for a typing error. */
-    static const char *const later[] = {"export", NULL};
-    for (const char *const *name = later; *name; name++)
-        if (strcmp(*name, word) == 0) {
-            cli_warn("the command %s is not built yet", word);
-            return CLI_BAD_INPUT;
-        }
     struct cli_guess guess = {.word = word};
     for (const struct cli_command *command = cli_commands; command->name; command++)
         cli_guess_offer(&guess, command->name);

@@ -19,9 +19,9 @@ static double now_s(void)
 /* Options that are read back from elsewhere (inputs by content, the plan by field), or that change
  * what is shown, where it goes and how fast, but no row. */
 static const char *const not_of_rows[] = {
-    "model", "cluster", "plan",    "price",  "stack",      "site",      "set",
-    "db",    "resume",  "shard",   "top",    "all",        "jobs",      "json",
-    "quiet", "help",    "overall", "pareto", "exhaustive", "objective", NULL};
+    "model",   "cluster", "plan",       "price",     "stack",     "site", "set",   "db",
+    "resume",  "shard",   "top",        "all",       "jobs",      "json", "quiet", "help",
+    "overall", "pareto",  "exhaustive", "objective", "framework", "args", NULL};
 
 static bool decides_rows(const struct cli_option *option)
 {
@@ -75,6 +75,8 @@ static char *arguments_text(const struct cli_args *args, const struct cli_inputs
     for (const struct cli_option *option = cli_options; option->name; option++)
         if (option->commands & args->command->bit && decides_rows(option))
             write_option(file, args, option);
+    if (inputs->profile.framework)
+        fprintf(file, "framework %s\n", inputs->profile.framework->version);
     fputs(details, file);
     if (fclose(file) == 0)
         return text;

@@ -452,7 +452,8 @@ TY_API const char *ty_origin_name(enum ty_origin origin);
 TY_API const char *ty_work_name(enum ty_work work);
 
 struct ty_collective_tables;
-struct ty_measured; /* trainyard_measured.h */
+struct ty_measured;  /* trainyard_measured.h */
+struct ty_framework; /* trainyard_launch.h */
 struct ty_profile {
     char name[48], stack[32], release[16], site[24]; /* release, site: empty when unknown */
     char source[160];
@@ -533,6 +534,8 @@ struct ty_profile {
      */
     const struct ty_measured *measured;
     const struct ty_collective_tables *collectives;
+    /* what the software can run, NULL: anything; the caller's too. trainyard_launch.h */
+    const struct ty_framework *framework;
 };
 
 /* ---- answers ------------------------------------------------------------------------------ */
@@ -775,6 +778,7 @@ struct ty_space {
     X(LAYERS, "layers_not_divisible")                                                              \
     X(BATCH, "batch_not_divisible")                                                                \
     X(DOMAIN, "tp_beyond_scaleup_domain")                                                          \
+    X(FRAMEWORK, "framework")                                                                      \
     X(OTHER_RULE, "other_rule")                                                                    \
     X(MEMORY_STATES, "memory_states")                                                              \
     X(MEMORY_ACTIVATIONS, "memory_activations")                                                    \

@@ -33,6 +33,11 @@ TY_API TY_MUST_CHECK ty_status ty_store_score(ty_store *store, int64_t study_id,
                                               struct ty_score *out, bool *found,
                                               struct ty_error *error);
 
+/* The rank-th best plan (tokens/s/GPU, rank from 1) of the last study of a file, resolved, and the
+ * GPUs of a node of its cluster. returns TY_OK, TY_ERR_INPUT (it has fewer), TY_ERR_STORE. */
+TY_API TY_MUST_CHECK ty_status ty_store_plan(ty_store *store, uint32_t rank, struct ty_plan *plan,
+                                             uint32_t *gpus_per_node, struct ty_error *error);
+
 struct ty_merged {
     uint64_t n_rows, n_twice; /* added; left out because OUT had them */
 };

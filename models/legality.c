@@ -4,6 +4,7 @@
  * legal values by running the same test on other values of a knob, so the two cannot disagree.
  */
 #include "models/legality.h"
+#include "models/framework.h"
 #include "models/legality_rules.h"
 #include "sim/error.h"
 
@@ -71,7 +72,30 @@ enum ty_reject legality_reject(const struct setting *setting, const struct ty_pl
     for (size_t i = 0; i < LEGALITY_N_RULES; i++)
         if (legality_rules[i].broken(&scope))
             return legality_rules[i].reject;
-    return TY_N_REJECTS;
+    const struct ty_framework *framework = setting->profile.framework;
+    return framework && ty_framework_lacks(framework, plan) ? TY_REJECT_FRAMEWORK : TY_N_REJECTS;
+}
+
+static void tell_framework(const struct setting *setting, const struct ty_plan *plan,
+                           struct ty_violation *out, uint32_t max, uint32_t *n)
+{
+    const struct ty_framework *framework = setting->profile.framework;
+    const struct ty_field *field = framework ? ty_framework_lacks(framework, plan) : NULL;
+    if (!field)
+        return;
+    if (*n < max) {
+        struct ty_violation *violation = &out[*n];
+        memset(violation, 0, sizeof *violation);
+        text_format(violation->rule, sizeof violation->rule, "framework");
+        text_format(violation->text, sizeof violation->text, "%s cannot run this %s",
+                    framework->version, field->path);
+        for (uint32_t i = 0; field->names && i < framework->n_limits; i++)
+            for (uint32_t k = 0; framework->limit[i].field == field && field->names[k]; k++)
+                if (framework->limit[i].allowed >> k & 1)
+                    text_append(violation->legal, sizeof violation->legal, "%s%s",
+                                violation->legal[0] ? ", " : "", field->names[k]);
+    }
+    (*n)++;
 }
 
 void legality_violations(const struct setting *setting, const struct ty_plan *plan,
@@ -93,6 +117,7 @@ void legality_violations(const struct setting *setting, const struct ty_plan *pl
         }
         (*n)++;
     }
+    tell_framework(setting, plan, out, max, n);
 }
 
 void ty_plan_violations(const struct ty_model *model, const struct ty_cluster *cluster,

@@ -10,7 +10,8 @@
 /* The class of the first broken rule, TY_N_REJECTS when the plan is legal. No text, ~100 ns. */
 enum ty_reject legality_reject(const struct setting *setting, const struct ty_plan *plan);
 
-/* Every broken rule with its text and legal values, as ty_plan_violations; profile not used. */
+/* Every broken rule with its text and legal values, as ty_plan_violations; of the profile only its
+ * framework counts. */
 void legality_violations(const struct setting *setting, const struct ty_plan *plan,
                          struct ty_violation *out, uint32_t max, uint32_t *n);
 

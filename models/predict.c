@@ -4,6 +4,7 @@
  * order - resolve, legality, memory, bound, simulation - and stops where the answer is known.
  */
 #include "models/predict.h"
+#include "models/legality.h"
 #include "models/cost.h"
 #include "models/effects.h"
 #include "models/interval.h"
@@ -301,8 +302,8 @@ static ty_status screen(ty_predictor *predictor, const struct ty_options *option
     const struct setting *setting = &predictor->setting;
     *go_on = false;
     uint32_t n_violations;
-    ty_plan_violations(&setting->model, &setting->cluster, &answer->plan, predictor->violation,
-                       PREDICT_MAX_VIOLATIONS, &n_violations);
+    legality_violations(setting, &answer->plan, predictor->violation, PREDICT_MAX_VIOLATIONS,
+                        &n_violations);
     answer->violations = predictor->violation;
     answer->n_violations =
         n_violations < PREDICT_MAX_VIOLATIONS ? n_violations : PREDICT_MAX_VIOLATIONS;

@@ -179,6 +179,45 @@ void ty_store_known_free(struct ty_share *share)
     share->n_known = 0;
 }
 
+/* ---- one plan ----------------------------------------------------------------------------- */
+
+static char *plan_sql(const ty_store *store, uint32_t rank)
+{
+    sqlite3_str *sql = sqlite3_str_new(NULL);
+    sqlite3_str_appendall(sql, "SELECT coalesce((SELECT json_extract(json, '$.gpus_per_node') FROM"
+                               "  input WHERE study_id = ?1 AND kind = 'cluster'), 8)");
+    for (uint32_t i = 0; i < store->n_columns; i++)
+        sqlite3_str_appendf(sql, ", \"%w\"", store->columns[i].name);
+    sqlite3_str_appendf(sql,
+                        " FROM prediction WHERE study_id = ?1 AND feasible ORDER BY"
+                        " tokens_per_s_per_gpu DESC, detailed, plan_id LIMIT 1 OFFSET %u",
+                        rank - 1);
+    return sqlite3_str_finish(sql);
+}
+
+ty_status ty_store_plan(ty_store *store, uint32_t rank, struct ty_plan *plan,
+                        uint32_t *gpus_per_node, struct ty_error *error)
+{
+    int64_t study_id = 0;
+    struct store_rows *rows = NULL;
+    ty_status status =
+        store_integer_of(store, "SELECT coalesce(max(id), 0) FROM study", &study_id, error);
+    char *sql = plan_sql(store, rank ? rank : 1);
+    if (status == TY_OK)
+        status = sql ? store_ask(store, sql, study_id, &rows, error) : TY_ERR_NOMEM;
+    sqlite3_free(sql);
+    if (status != TY_OK)
+        return status;
+    if (!store_next(rows)) {
+        status = error_set(error, TY_ERR_INPUT, store->path, "has no feasible plan #%u", rank);
+    } else {
+        *gpus_per_node = (uint32_t)store_integer(rows, 0);
+        status = store_read_plan(store, rows, 1, plan, error);
+    }
+    const ty_status done = store_done(rows, status == TY_OK ? error : NULL);
+    return status != TY_OK ? status : done;
+}
+
 /* ---- one score ---------------------------------------------------------------------------- */
 
 static ty_status read_field(struct store_rows *rows, int column, const struct ty_field *field,

@@ -51,14 +51,11 @@ sub spit {
 # ---- the command line ------------------------------------------------------------------------
 refused('no command', 2, qr/usage/);
 refused('misspelt command', 2, qr/did you mean predict/, 'predct');
-refused('command of a later version', 2, qr/export is not built yet/, 'export');
 refused('show of nothing', 2, qr/show: needs one of model, cluster/, 'show');
 refused('list of nothing', 2, qr/list: needs one of .*sites/, 'list');
 refused('calibrate without a sub-command', 2, qr/needs a sub-command: import/, 'calibrate');
 refused('empty value', 2, qr/--measured: its value is empty/, 'explain', '--measured', '');
 refused('misspelt option', 2, qr/--gups; did you mean --gpus/, 'predict', '--gups', 8);
-refused('option of a later version', 2, qr/--framework is not built yet/,
-    'predict', '--framework', 'megatron');
 refused('a rung of another command', 2, qr/full.*predict/, 'sweep', @plan, '--rung', 'full');
 refused('a scenario without its rung', 2, qr/--rung full/, 'predict', @plan, '--scenario', 'x');
 refused('schedule that nobody has', 2, qr/--schedule spiral.*gpipe, 1f1b/s,

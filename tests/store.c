@@ -84,7 +84,10 @@ static void inputs(void)
     int64_t first = 0, second = 0;
     const char *command = "trainyard sweep --model \"it's\nme\"";
     ty_status status = ty_store_begin(
-        store, &(struct ty_study){command, &model, &cluster, &profile, NULL, NULL}, &first, &error);
+        store,
+        &(struct ty_study){
+            .command = command, .model = &model, .cluster = &cluster, .profile = &profile},
+        &first, &error);
     ok(status == TY_OK && first == 1, "the first study is number 1");
     same_text(ask(store, "SELECT command FROM study"), command, "its command line, as typed");
     same_text(ask(store, "SELECT name FROM input WHERE kind = 'model'"), model.name,
