@@ -142,5 +142,8 @@ void cli_print_storage(const struct ty_prediction *p, const struct cli_inputs *i
         print_input(&p->storage->input);
     if (p->storage && p->storage->has_checkpoint)
         print_save(&p->storage->checkpoint);
+    if (p->storage && isfinite(p->storage->money_per_month))
+        printf("\nstorage: %.4g a month for the data set, its caches and one checkpoint\n",
+               p->storage->money_per_month);
     print_run(p, inputs);
 }

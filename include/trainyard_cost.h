@@ -81,11 +81,12 @@ struct ty_failures {
     double interval_s;        /* work between checkpoints; default: the best */
     double spare_probability; /* that the spares suffice; default 0.99 */
     /* 0: none of it */
-    double job_mtbf_s;    /* failures that no node causes: software, network, operators */
-    double preemption_s;  /* mean time between two preemptions of the job */
-    double detect_s;      /* until a failure is noticed, before the restart */
-    double weibull_shape; /* of the time between failures; 1 or 0: exponential */
-    double spares_held;   /* nodes ready; too few stop the job until a repair. 0: enough */
+    double job_mtbf_s;   /* failures that no node causes: software, network, operators */
+    double preemption_s; /* mean time between two preemptions of the job */
+    double detect_s;     /* until a failure is noticed, before the restart */
+    /* of the time between failures; 1 or 0: exponential. A search takes the mean alone. */
+    double weibull_shape;
+    double spares_held; /* nodes ready; too few stop the job until a repair. 0: enough */
 };
 /* Of a job on n_nodes. */
 struct ty_goodput {

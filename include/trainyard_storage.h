@@ -50,8 +50,8 @@ struct ty_tier {
     double ops_per_s, total_ops_per_s; /* requests */
     double latency_s;                  /* of a request */
     double capacity_bytes;             /* of a node; of the whole tier where shared */
-    double price_tb_month;             /* money per 1e12 bytes and month */
-    int policy;                        /* enum ty_cache, where it caches; default no-evict */
+    double price_tb_month; /* money per 1e12 bytes and month; of a tier of nodes: of each */
+    int policy;            /* enum ty_cache, where it caches; default no-evict */
     int over_nic; /* enum ty_switch: its traffic crosses the NICs that training uses; default off */
 };
 
@@ -171,6 +171,7 @@ struct ty_save_report {
 
 struct ty_storage_report {
     bool has_input, has_checkpoint;
+    double money_per_month; /* of the data set, the caches and one checkpoint; NAN: no price */
     struct ty_input_report input;
     struct ty_save_report checkpoint;
 };

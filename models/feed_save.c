@@ -133,6 +133,37 @@ static double busy_ratio(const struct ty_storage *storage, const struct setting 
     return fmin(read_bytes_per_s / tier.total_read_bytes_per_s, 0.99);
 }
 
+/* Where a tier has a price: the data set on its source, as much of it as each cache holds, and one
+ * checkpoint. */
+static double money_per_month(const struct ty_storage *storage, const struct setting *setting,
+                              const struct ty_plan *plan, const struct ty_storage_report *report)
+{
+    const struct ty_input *input = &storage->input;
+    const int source = input->storage ? input->storage - 1 : TY_TIER_PFS;
+    const int target = storage->checkpoint.storage ? storage->checkpoint.storage - 1 : TY_TIER_PFS;
+    const double nodes = ceil((double)plan->n_gpus / setting->cluster.gpus_per_node);
+    double money = 0.0;
+    bool priced = false;
+    for (int id = 0; id < TY_N_TIERS; id++) {
+        const struct tier tier = feed_tier(storage, &setting->cluster, (enum ty_tier_id)id);
+        const double copies = tier.shared ? 1.0 : nodes;
+        double bytes = 0.0;
+        if (report->has_input && !isnan(input->data_bytes)) {
+            if (id == source)
+                bytes += input->data_bytes * copies;
+            else if (input->caches >> id & 1)
+                bytes += fmin(tier.capacity_bytes, input->data_bytes) * copies;
+        }
+        if (report->has_checkpoint && id == target)
+            bytes += report->checkpoint.bytes;
+        if (isnan(storage->tier[id].price_tb_month) || !(bytes > 0.0))
+            continue;
+        priced = true;
+        money += 1e-12 * bytes * storage->tier[id].price_tb_month;
+    }
+    return priced ? money : (double)NAN;
+}
+
 ty_status feed_step(const struct ty_storage *storage, const struct setting *setting,
                     const struct ty_plan *plan, const struct ty_allocator *allocator,
                     struct step_result *step, struct ty_storage_report *out, struct ty_error *error)
@@ -151,6 +182,7 @@ ty_status feed_step(const struct ty_storage *storage, const struct setting *sett
                            &out->checkpoint, error);
     if (status != TY_OK)
         return status;
+    out->money_per_month = money_per_month(storage, setting, plan, out);
     step->breakdown_s[TY_PART_INPUT_STALL] += out->input.stall_s;
     step->breakdown_s[TY_PART_CHECKPOINT] += out->checkpoint.step_s;
     step->time_s = step_s + out->checkpoint.step_s;

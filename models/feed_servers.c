@@ -48,7 +48,7 @@ static ty_status add_batch(struct servers *s, const struct loader *loader, const
     const bool prefetch = loader->prefetch_batches >= 1.0;
     s->first[batch] = ENGINE_NONE;
     for (uint32_t i = 0; i < LOADER_N_STAGES && status == TY_OK; i++) {
-        if (loader->in_line[i] || !prefetch)
+        if (loader->in_line[i] || !prefetch || !(stage_s[i] > 0.0))
             continue;
         status = add_task(s, i, stage_s[i], last, &last);
         if (s->first[batch] == ENGINE_NONE)
@@ -73,10 +73,16 @@ static ty_status bound_batch(struct servers *s, uint32_t batch, uint32_t depth)
     return status;
 }
 
+/* Batches under way; beyond the most, deeper prefetch changes nothing here. */
+static uint32_t depth_of(const struct loader *loader)
+{
+    return (uint32_t)fmin(fmax(loader->prefetch_batches, 1.0), MOST_BATCHES);
+}
+
 static ty_status run_servers(struct servers *s, const struct feed_input *input,
                              const double *stage_s, double compute_s, uint32_t n)
 {
-    const uint32_t depth = (uint32_t)fmin(fmax(input->loader.prefetch_batches, 1.0), MOST_BATCHES);
+    const uint32_t depth = depth_of(&input->loader);
     ty_status status = TY_OK;
     for (uint32_t i = 0; i <= LOADER_N_STAGES && status == TY_OK; i++)
         status = engine_add_stream(s->engine, &s->stream[i]);
@@ -93,7 +99,7 @@ ty_status feed_serve(const struct feed_input *input, const double stage_s[LOADER
                      double *first_s)
 {
     struct servers s = {0};
-    const uint32_t n = 2 * MOST_BATCHES + MEASURED_BATCHES;
+    const uint32_t n = 2 * depth_of(&input->loader) + MEASURED_BATCHES;
     ty_status status = engine_create(allocator, &s.engine);
     if (status != TY_OK)
         return status;

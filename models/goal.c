@@ -37,16 +37,15 @@ void ty_goal_init(struct ty_goal *goal)
 
 /* A time per save that no step time enters, so that a bound and a simulation of a plan get the same
  * share: the interval is rounded to whole seconds instead of whole steps. */
-static ty_status goodput_of_saves(const struct goal *goal, const struct ty_plan *plan,
-                                  struct ty_goodput *out)
+static ty_status goodput_of_saves(const struct goal *goal, const struct ty_failures *failures,
+                                  const struct ty_plan *plan, struct ty_goodput *out)
 {
     struct ty_storage storage = *goal->storage;
     struct ty_save_report save;
-    storage.failures = goal->asked.failures;
+    storage.failures = failures;
     const ty_status status = feed_save(&storage, goal->setting, plan, 1.0, 0.0, &save, NULL);
     const double nodes = ceil((double)plan->n_gpus / goal->cost.cluster->gpus_per_node);
-    return status == TY_OK ? failures_goodput_of(goal->asked.failures, nodes, &save, out, NULL)
-                           : status;
+    return status == TY_OK ? failures_goodput_of(failures, nodes, &save, out, NULL) : status;
 }
 
 ty_status goal_goodput(const struct goal *goal, const struct ty_plan *plan, struct ty_goodput *out)
@@ -55,9 +54,13 @@ ty_status goal_goodput(const struct goal *goal, const struct ty_plan *plan, stru
     *out = (struct ty_goodput){.mtbf_s = INFINITY, .interval_s = INFINITY, .useful_ratio = 1.0};
     if (!goal->asked.failures)
         return TY_OK;
+    /* Of a Weibull shape only the mean is taken: it is asked for every plan, and a save interval
+     * far below the mean leaves the shape little to say. */
+    struct ty_failures even = *goal->asked.failures;
+    even.weibull_shape = 0.0;
     if (goal->storage && goal->storage->checkpoint.mode != TY_SAVE_NONE)
-        return goodput_of_saves(goal, plan, out);
-    return ty_goodput(goal->asked.failures, nodes, out, NULL);
+        return goodput_of_saves(goal, &even, plan, out);
+    return ty_goodput(&even, nodes, out, NULL);
 }
 
 double goal_useful_ratio(const struct goal *goal, const struct ty_plan *plan)

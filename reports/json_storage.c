@@ -82,6 +82,8 @@ void json_storage(struct json_writer *json, const struct ty_storage_report *stor
         write_input(json, &storage->input);
     if (storage && storage->has_checkpoint)
         write_save(json, &storage->checkpoint);
+    if (storage && isfinite(storage->money_per_month))
+        json_number(json, "storage_money_per_month", storage->money_per_month);
 }
 
 void json_forecast(struct json_writer *json, const struct ty_forecast *forecast)

@@ -154,6 +154,11 @@ static void tiers_of_a_step(void)
     ok(predict(&storage, &plan, p, &two, NULL) == TY_OK, "a cache");
     near(two.storage->input.hit_ratio, 0.5, 1e-12, "UT-7.4: kept, half is found");
     near(two.step_time_s, 0.5 * fed.step_time_s, 1e-9, "half of the reads remain");
+    ok(isnan(two.storage->money_per_month), "no price");
+    storage.tier[TY_TIER_PFS].price_tb_month = 20;
+    storage.tier[TY_TIER_NVME].price_tb_month = 50;
+    ok(predict(&storage, &plan, p, &two, NULL) == TY_OK, "prices");
+    near(two.storage->money_per_month, 2 * 20 + 1 * 50, 1e-12, "2 TB at 20 and 1 TB at 50");
     storage.tier[TY_TIER_NVME].policy = TY_CACHE_LRU;
     ok(predict(&storage, &plan, p, &two, NULL) == TY_OK, "the same, LRU");
     within(two.storage->input.hit_ratio, 0.1534, 5.1e-5, "UT-7.4: LRU");

@@ -2,6 +2,7 @@
  * Out of memory in the replays of caches, loader queues and runs with failures: the n-th
  * allocation fails, for every n until all succeeds; each failure is reported, all memory given
  * back. */
+#include "models/feed.h"
 #include "models/loader.h"
 #include "models/reliability.h"
 #include "tests/failing.h"
@@ -32,6 +33,11 @@ static ty_status scenario(const struct ty_allocator *allocator)
     ty_status status = caches(allocator);
     if (status == TY_OK)
         status = loader_replay(&queue, allocator, &time_s, &wait_s);
+    if (status == TY_OK) {
+        const struct feed_input input = {.loader = {.prefetch_batches = 2}};
+        const double stage_s[LOADER_N_STAGES] = {1, 2, 0, 1};
+        status = feed_serve(&input, stage_s, 3.0, allocator, &wait_s, &time_s);
+    }
     if (status == TY_OK)
         status = reliability_simulate(&job, &trials, allocator, &runs);
     return status;
