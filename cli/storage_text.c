@@ -8,6 +8,15 @@ static const char *rate(double bytes_per_s, char out[40])
     return ty_quantity_text(bytes_per_s, TY_UNIT_BYTES_PER_S, out, 40);
 }
 
+/* Times of a run: hours from two on. */
+static const char *long_text(double seconds, char out[40])
+{
+    if (seconds < 7200.0)
+        return cli_time_text(seconds, out, 40);
+    snprintf(out, 40, "%.1f h", seconds / 3600.0);
+    return out;
+}
+
 /* ---- input -------------------------------------------------------------------------------- */
 
 static void print_stages(const struct ty_input_report *input)
@@ -95,12 +104,11 @@ static void print_save(const struct ty_save_report *save)
         printf("  %-14s %s in the background from %s of host memory a node\n", "drain",
                cli_time_text(save->drain_s, a, sizeof a),
                cli_bytes_text(save->host_bytes_per_node, b, sizeof b));
-    printf("  %-14s %s or %.0f steps: %s a step", "every",
-           cli_time_text(save->every_s, a, sizeof a), save->n_steps,
-           cli_time_text(save->step_s, b, sizeof b));
+    printf("  %-14s %s or %.0f steps: %s a step", "every", long_text(save->every_s, a),
+           save->n_steps, cli_time_text(save->step_s, b, sizeof b));
     if (isfinite(save->best_s))
-        printf("; best %s, sqrt(2 M C) %s", cli_time_text(save->best_s, c, sizeof c),
-               cli_time_text(save->young_daly_s, d, sizeof d));
+        printf("; best %s, sqrt(2 M C) %s", long_text(save->best_s, c),
+               long_text(save->young_daly_s, d));
     printf("\n  %-14s %s to read it back\n", "restore",
            cli_time_text(save->restore_s, a, sizeof a));
 }
@@ -128,8 +136,8 @@ static void print_run(const struct ty_prediction *p, const struct cli_inputs *in
     printf(", %s tokens/s\n", cli_count_text(run.tokens_per_s, text, sizeof text));
     if (inputs->goal.failures)
         printf("  %-14s every %s; a checkpoint every %s; %u spare nodes\n", "failures",
-               cli_time_text(run.goodput.mtbf_s, text, sizeof text),
-               cli_time_text(run.goodput.interval_s, every, sizeof every), run.goodput.spares);
+               long_text(run.goodput.mtbf_s, text), long_text(run.goodput.interval_s, every),
+               run.goodput.spares);
     if (isfinite(run.time_s[TY_P50]))
         printf("  %-14s %.2f days for %.4g tokens; 10 %% of runs below %.2f, 90 %% below %.2f\n",
                "time", run.time_s[TY_P50] / 86400.0, inputs->goal.tokens,
