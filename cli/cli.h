@@ -228,6 +228,9 @@ const char *cli_time_text(double seconds, char *out, size_t bytes);
 const char *cli_count_text(double value, char *out, size_t bytes);
 /* "61.3 GiB" */
 const char *cli_bytes_text(double value, char *out, size_t bytes);
+/* Prints a text of the library and frees it; NULL is its lack of memory. returns CLI_OK, CLI_FAILED
+ * (said). */
+int cli_print(char *text);
 /* Prints text as a JSON string, quotes included. */
 void cli_json_string(FILE *file, const char *text);
 /* Value of a field as text: number with unit, name, list of names; "" when it is the default. */

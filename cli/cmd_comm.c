@@ -164,14 +164,7 @@ static int answer(const struct cli_args *args, const struct ty_comm *comm)
         print_comm(comm, args->comm.compare != NULL);
         return CLI_OK;
     }
-    char *text = ty_comm_json(comm);
-    if (!text) {
-        cli_warn("out of memory");
-        return CLI_FAILED;
-    }
-    fputs(text, stdout);
-    ty_text_free(text);
-    return CLI_OK;
+    return cli_print(ty_comm_json(comm));
 }
 
 int cmd_comm(struct cli_args *args)

@@ -158,16 +158,9 @@ struct answer {
 
 static int print_json(const struct answer *a)
 {
-    char *text = ty_explanation_json(&a->explanation, &a->prediction, &a->inputs->profile,
-                                     a->args->explain.profile ? &a->timeline : NULL,
-                                     a->has_gap ? &a->gap : NULL);
-    if (!text) {
-        cli_warn("out of memory");
-        return CLI_FAILED;
-    }
-    fputs(text, stdout);
-    ty_text_free(text);
-    return CLI_OK;
+    return cli_print(ty_explanation_json(&a->explanation, &a->prediction, &a->inputs->profile,
+                                         a->args->explain.profile ? &a->timeline : NULL,
+                                         a->has_gap ? &a->gap : NULL));
 }
 
 static int draw(const struct answer *a)

@@ -6,17 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-static int print_text(char *text)
-{
-    if (!text) {
-        cli_warn("out of memory");
-        return CLI_FAILED;
-    }
-    fputs(text, stdout);
-    ty_text_free(text);
-    return CLI_OK;
-}
-
 /* "METRIC=SIGNAL,METRIC=SIGNAL" */
 static ty_status map_metrics(ty_monitor *monitor, const char *list, struct ty_error *error)
 {
@@ -111,7 +100,7 @@ static int compare(const struct cli_args *args, const double *predicted, struct 
     if (status != TY_OK)
         return cli_fail(error);
     if (args->json)
-        return print_text(ty_monitor_json(rows, n, tolerance));
+        return cli_print(ty_monitor_json(rows, n, tolerance));
     print_rows(rows, n, tolerance);
     return CLI_OK;
 }
@@ -131,7 +120,7 @@ static int answer(const struct cli_args *args, struct cli_inputs *inputs, ty_pre
     }
     ty_signals_predict(&prediction, &inputs->cluster, predicted);
     if (args->monitor.print && strcmp(args->monitor.print, "series") == 0)
-        return print_text(ty_signals_prometheus(predicted, inputs->model.name));
+        return cli_print(ty_signals_prometheus(predicted, inputs->model.name));
     return compare(args, predicted, error);
 }
 
@@ -140,7 +129,7 @@ int cmd_monitor(struct cli_args *args)
     struct ty_error error = {0};
     const char *print = args->monitor.print;
     if (print && strcmp(print, "dashboard") == 0)
-        return print_text(ty_signals_grafana());
+        return cli_print(ty_signals_grafana());
     if (print && strcmp(print, "series") != 0) {
         cli_refuse(&error, "--print", "\"%s\" is not one of series, dashboard", print);
         return cli_fail(&error);

@@ -35,14 +35,8 @@ static int print_json(const struct ty_prediction *prediction, const struct cli_i
     const bool run = cli_forecast(prediction, inputs, &forecast, &error);
     if (error.code != TY_OK)
         return cli_fail(&error);
-    char *text = ty_prediction_json(prediction, &inputs->profile, evidence, run ? &forecast : NULL);
-    if (!text) {
-        cli_warn("out of memory");
-        return CLI_FAILED;
-    }
-    fputs(text, stdout);
-    ty_text_free(text);
-    return CLI_OK;
+    return cli_print(
+        ty_prediction_json(prediction, &inputs->profile, evidence, run ? &forecast : NULL));
 }
 
 static void print_evidence(const struct ty_evidence *evidence)

@@ -23,14 +23,7 @@ static int print_spec(enum ty_kind kind, const void *value, bool json)
         print_fields(kind, value);
         return CLI_OK;
     }
-    char *text = ty_spec_write(kind, value);
-    if (!text) {
-        cli_warn("out of memory");
-        return CLI_FAILED;
-    }
-    fputs(text, stdout);
-    ty_text_free(text);
-    return CLI_OK;
+    return cli_print(ty_spec_write(kind, value));
 }
 
 /* ---- model -------------------------------------------------------------------------------- */

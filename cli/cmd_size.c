@@ -249,13 +249,9 @@ static void print_text(const struct sizing *s)
 static int print_answer(const struct sizing *s, bool json)
 {
     if (json) {
-        char *text = ty_size_json(s->size, s->result, s->n, s->best);
-        if (!text) {
-            cli_warn("out of memory");
-            return CLI_FAILED;
-        }
-        fputs(text, stdout);
-        ty_text_free(text);
+        const int printed = cli_print(ty_size_json(s->size, s->result, s->n, s->best));
+        if (printed != CLI_OK)
+            return printed;
     } else {
         print_text(s);
     }

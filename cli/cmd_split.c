@@ -254,13 +254,9 @@ static int answer(struct split_run *run)
                                          .unit_gpus = run->unit_gpus,
                                          .plans = (const struct ty_plan *const *)run->plans};
     if (run->args->json) {
-        char *text = ty_division_json(&division);
-        if (!text) {
-            cli_warn("out of memory");
-            return CLI_FAILED;
-        }
-        fputs(text, stdout);
-        ty_text_free(text);
+        const int printed = cli_print(ty_division_json(&division));
+        if (printed != CLI_OK)
+            return printed;
     } else {
         split_print(run);
     }

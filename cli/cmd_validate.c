@@ -193,14 +193,7 @@ static int print_all(const struct cli_args *args, const struct ty_validation *va
 
 static int print_json(const struct ty_validation *validation)
 {
-    char *text = ty_validation_json(validation);
-    if (!text) {
-        cli_warn("out of memory");
-        return CLI_FAILED;
-    }
-    fputs(text, stdout);
-    ty_text_free(text);
-    return CLI_OK;
+    return cli_print(ty_validation_json(validation));
 }
 
 static int plot(const char *folder, const struct ty_validation *validation)

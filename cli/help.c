@@ -104,7 +104,7 @@ static void print_overview(void)
     for (const struct cli_command *command = cli_commands; command->name; command++)
         printf("  %-9s  %s\n", command->name, command->help);
     printf("\n\"trainyard help COMMAND\" prints its options. Exit status: 0 ok, 1 failed, "
-           "2 bad input,\n3 no feasible plan.\n");
+           "2 bad input,\n3 no feasible plan, 4 no device to measure.\n");
 }
 
 /* ---- manual pages (mdoc) ------------------------------------------------------------------ */

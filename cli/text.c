@@ -116,6 +116,17 @@ const char *cli_field_text(const struct ty_field *field, const void *value, char
     return out;
 }
 
+int cli_print(char *text)
+{
+    if (!text) {
+        cli_warn("out of memory");
+        return CLI_FAILED;
+    }
+    fputs(text, stdout);
+    ty_text_free(text);
+    return CLI_OK;
+}
+
 /* Splits above 1, batch and sequence as far as they are given, by the names of the flags. */
 const char *cli_plan_text(const struct ty_plan *plan, char *out, size_t bytes)
 {

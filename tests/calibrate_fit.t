@@ -3,20 +3,11 @@
 # trainyard calibrate fit and show, and what predict, comm and validate make of the profile.
 use strict;
 use warnings;
+use lib 'tests';
+use Command qw($folder run);
 use JSON::PP;
-use File::Temp qw(tempdir);
 use Test::More;
 
-my $trainyard = ($ENV{B} // 'build') . '/trainyard';
-my $folder = tempdir(CLEANUP => 1);
-
-sub run {
-    my $command = join ' ', map { "'$_'" } @_;
-    my $out = `$trainyard $command 2>$folder/err`;
-    my $status = $? >> 8;
-    open my $err, '<', "$folder/err" or die;
-    return ($status, $out, join '', <$err>);
-}
 sub json { my ($status, $out) = run(@_); return $status == 0 ? decode_json($out) : {} }
 sub write_file { my ($name, @lines) = @_; open my $f, '>', "$folder/$name" or die; print $f @lines; close $f }
 sub record {

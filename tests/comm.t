@@ -3,21 +3,11 @@
 # trainyard comm: predicted times, a log beside them, refusals.
 use strict;
 use warnings;
+use lib 'tests';
+use Command;
 use JSON::PP;
-use File::Temp qw(tempdir);
 use Test::More;
 
-my $trainyard = ($ENV{B} // 'build') . '/trainyard';
-my $folder = tempdir(CLEANUP => 1);
-
-sub run {
-    my $command = join ' ', map { "'$_'" } @_;
-    my $out = `$trainyard $command 2>$folder/err`;
-    my $status = $? >> 8;
-    open my $err, '<', "$folder/err" or die;
-    return ($status, $out, join '', <$err>);
-}
-sub json { my ($status, $out) = run(@_, '--json'); return $status == 0 ? decode_json($out) : {} }
 
 # dgx-h100 has a table of 8 GPUs: data/micro/nccl/h100-8x_nvlink_allreduce_dgxc.csv.
 my $answer = json(qw(comm --cluster dgx-h100 --op all_reduce --gpus 8 --sizes 1MiB..8GiB));

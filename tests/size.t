@@ -5,22 +5,11 @@
 use strict;
 use warnings;
 no warnings 'qw'; # commas in the values of options
+use lib 'tests';
+use Command;
 use JSON::PP;
-use File::Temp qw(tempdir);
 use Test::More;
 
-my $trainyard = ($ENV{B} // 'build') . '/trainyard';
-my $folder = tempdir(CLEANUP => 1);
-
-sub run {
-    my $command = join ' ', map { "'$_'" } @_;
-    my $out = `$trainyard $command 2>$folder/err`;
-    my $status = $? >> 8;
-    open my $err, '<', "$folder/err" or die;
-    return ($status, $out, join '', <$err>);
-}
-sub json { my ($status, $out) = run(@_, '--json'); return $status == 0 ? decode_json($out) : {} }
-sub near { my ($got, $want, $what) = @_; cmp_ok(abs($got - $want), '<=', 1e-9 * abs $want, $what) }
 sub refused {
     my ($what, $pattern, @command) = @_;
     my ($status, undef, $err) = run(@command);
