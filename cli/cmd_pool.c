@@ -113,6 +113,11 @@ static ty_status read_inputs(const struct cli_args *args, struct pool_inputs *in
             ty_trace_read(args->pool.trace, args->pool.format, args->pool.queue, &in->trace, error);
     if (status == TY_OK && args->pool.curves)
         status = pool_use_curves(args, in, error);
+    bool named = false;
+    for (uint64_t i = 0; i < in->trace.n_jobs; i++)
+        named |= in->trace.jobs[i].curve != NULL;
+    if (status == TY_OK && named && !args->pool.curves && !args->quiet)
+        cli_warn("unused: column curve (--curves FILE says what the names stand for)");
     if (status == TY_OK && args->pool.queues)
         status = ty_trace_queues_read(args->pool.queues, &in->trace, error);
     in->pool.queues = in->trace.queues;

@@ -61,7 +61,7 @@ static ty_status read_pool(struct split_run *run, struct ty_error *error)
         status =
             read_amount(args->split.cache, "--cache", TY_UNIT_BYTES, &split->cache_bytes, error);
     if (status == TY_OK)
-        status = read_amount(args->split.storage, "--storage", TY_UNIT_BYTES_PER_S,
+        status = read_amount(args->split.storage, "--storage-rate", TY_UNIT_BYTES_PER_S,
                              &split->read_bytes_per_s, error);
     return status;
 }
@@ -184,7 +184,7 @@ static void warn_unused(const struct split_run *run)
     if (weights && run->split.objective == TY_SPLIT_FINISH)
         cli_warn("unused: weight (--objective finish counts every job alike)");
     if (run->args->split.storage && !reads)
-        cli_warn("unused: --storage (no job has input.sample_bytes)");
+        cli_warn("unused: --storage-rate (no job has input.sample_bytes)");
     if (run->args->split.cache && !caches)
         cli_warn("unused: --cache (no job has input.sample_bytes and input.data_bytes)");
     cli_warn_unused(run->args, ~(1u << TY_KIND_GPU | 1u << TY_KIND_PLAN | 1u << TY_KIND_PRICE));

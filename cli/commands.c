@@ -227,7 +227,7 @@ const struct cli_option cli_options[] = {
      "CPU cores for input and preparation; default: all of these nodes"},
     {"cache", 0, CLI_TEXT, TO(split.cache), "SIZE", CLI_SPLIT,
      "cache for data sets (40 TiB); default: none"},
-    {"storage", 0, CLI_TEXT, TO(split.storage), "RATE", CLI_SPLIT,
+    {"storage-rate", 0, CLI_TEXT, TO(split.storage), "RATE", CLI_SPLIT,
      "bandwidth of the storage (200 GB/s); default: not limited"},
     {"cluster", 'c', CLI_TEXT, TO(cluster), "NAME|FILE",
      CLI_EXPORT | CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE |

@@ -447,6 +447,9 @@ struct ty_split_list {
 /* Free with ty_split_list_free. returns as every reader. */
 TY_API TY_MUST_CHECK ty_status ty_split_list_load(const char *path, struct ty_split_list *out,
                                                   struct ty_error *error);
+TY_API TY_MUST_CHECK ty_status ty_split_list_parse(const char *text, size_t bytes,
+                                                   const char *origin, struct ty_split_list *out,
+                                                   struct ty_error *error);
 TY_API void ty_split_list_free(struct ty_split_list *list);
 
 /* A division with the names of its jobs, for the two writers below. */

@@ -65,11 +65,11 @@ is($answer->{jobs}[0]{start_s}, 0, 'a at once');
 # Input: b reads 1 MB a token of 10 tokens a sample, all 10 GB/s allow 1000 x 10 tokens/s; at 50 MB/s
 # it gets 50 tokens/s, with half of its data cached 100.
 my %fed = (%b, input => { sample_bytes => '10 MB', sample_tokens => 10, data_bytes => '1 TB' });
-$answer = json(@pool, '--storage', '50 MB/s', '--jobs', jobs('fed.json', \%a, \%fed));
+$answer = json(@pool, '--storage-rate', '50 MB/s', '--jobs', jobs('fed.json', \%a, \%fed));
 is($answer->{jobs}[1]{limit}, 'storage', 'storage limits b');
 near($answer->{jobs}[1]{tokens_per_s}, 50, 'to what it can read');
 is($answer->{jobs}[0]{gpus}, 24, 'so a gets a node more');
-$answer = json(@pool, '--storage', '50 MB/s', '--cache', '500 GB', '--jobs', "$folder/fed.json");
+$answer = json(@pool, '--storage-rate', '50 MB/s', '--cache', '500 GB', '--jobs', "$folder/fed.json");
 near($answer->{jobs}[1]{tokens_per_s}, 100, 'half of the data cached doubles it');
 near($answer->{jobs}[1]{cache_bytes}, 500e9, 'with all of the cache');
 
@@ -107,5 +107,5 @@ refused('an objective', 2, qr/max-min/, @pool, '--jobs', $two, '--objective', 'f
 refused('GPUs that are no whole nodes', 2, qr/multiple/, qw(split --cluster dgx-h100 --gpus 12 --jobs),
     $two);
 refused('preparation', 2, qr/finish/, @pool, '--jobs', "$folder/prepare.json");
-like((run(@pool, '--jobs', $two, '--storage', '1 GB/s'))[2], qr/unused: --storage/, 'says what has no effect');
+like((run(@pool, '--jobs', $two, '--storage-rate', '1 GB/s'))[2], qr/unused: --storage-rate/, 'says what has no effect');
 done_testing;

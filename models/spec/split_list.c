@@ -276,19 +276,32 @@ static ty_status read_list(const struct json_at *top, struct ty_split_list *list
 
 /* ---- interface ---------------------------------------------------------------------------- */
 
-ty_status ty_split_list_load(const char *path, struct ty_split_list *out, struct ty_error *error)
+/* Takes the document, read or not. */
+static ty_status finish(ty_status status, struct json_document *document, struct ty_split_list *out,
+                        struct ty_error *error)
 {
-    struct json_document document = {0};
     struct ty_split_list list = {0};
-    ty_status status = json_load_file(path, &document, error);
     if (status == TY_OK)
-        status = read_list(&document.top, &list, error);
-    json_free(&document);
+        status = read_list(&document->top, &list, error);
+    json_free(document);
     if (status == TY_OK)
         *out = list;
     else
         ty_split_list_free(&list);
     return status;
+}
+
+ty_status ty_split_list_load(const char *path, struct ty_split_list *out, struct ty_error *error)
+{
+    struct json_document document = {0};
+    return finish(json_load_file(path, &document, error), &document, out, error);
+}
+
+ty_status ty_split_list_parse(const char *text, size_t bytes, const char *origin,
+                              struct ty_split_list *out, struct ty_error *error)
+{
+    struct json_document document = {0};
+    return finish(json_parse(text, bytes, origin, &document, error), &document, out, error);
 }
 
 void ty_split_list_free(struct ty_split_list *list)
