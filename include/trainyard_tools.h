@@ -437,7 +437,8 @@ struct ty_split_entry {
     /* input, of one sample */
     double sample_tokens; /* NAN: seq of the plan */
     double sample_cpu_s, sample_bytes, data_bytes;
-    double hit[TY_SPLIT_MAX_HITS]; /* of its cache policy */
+    char cache[24];                /* policy */
+    double hit[TY_SPLIT_MAX_HITS]; /* ... its curve */
     uint32_t n_hits;               /* 0: no eviction */
 };
 struct ty_split_list {

@@ -29,17 +29,21 @@ static ty_status read_quantity(const struct json_at *at, enum ty_unit unit, doub
                : status;
 }
 
-static ty_status read_policy(const struct json_at *at, struct ty_split_entry *entry,
-                             struct ty_error *error)
+/* The curve of a policy, or that of an earlier job with the same one: some are replayed. */
+static ty_status read_policy(const struct json_at *at, const struct ty_split_list *before,
+                             struct ty_split_entry *entry, struct ty_error *error)
 {
-    const char *name;
-    ty_status status = json_get_text(at, &name, error);
-    if (status != TY_OK)
-        return status;
     struct ty_error why = {0};
+    ty_status status = json_copy_text(at, entry->cache, sizeof entry->cache, error);
     entry->n_hits = HIT_POINTS;
-    status = ty_split_hit_curve(name, HIT_POINTS, entry->hit, &why);
-    return status == TY_OK ? TY_OK : json_refuse(at, status, error, "%s", why.text);
+    for (uint32_t i = 0; status == TY_OK && i < before->n; i++)
+        if (strcmp(before->entry[i].cache, entry->cache) == 0) {
+            memcpy(entry->hit, before->entry[i].hit, sizeof entry->hit);
+            return TY_OK;
+        }
+    if (status == TY_OK && ty_split_hit_curve(entry->cache, HIT_POINTS, entry->hit, &why) != TY_OK)
+        status = json_refuse(at, TY_ERR_INPUT, error, "%s", why.text);
+    return status;
 }
 
 /* ---- plan --------------------------------------------------------------------------------- */
@@ -151,8 +155,8 @@ static ty_status read_curve(const struct json_at *object, struct ty_split_entry 
 
 /* ---- input -------------------------------------------------------------------------------- */
 
-static ty_status read_input(const struct json_at *object, struct ty_split_entry *entry,
-                            struct ty_error *error)
+static ty_status read_input(const struct json_at *object, const struct ty_split_list *before,
+                            struct ty_split_entry *entry, struct ty_error *error)
 {
     struct json_at member = {0};
     ty_status status = json_want(object, JSON_OBJECT, error);
@@ -167,7 +171,7 @@ static ty_status read_input(const struct json_at *object, struct ty_split_entry 
         else if (strcmp(key, "data_bytes") == 0)
             status = read_quantity(&member, TY_UNIT_BYTES, &entry->data_bytes, error);
         else if (strcmp(key, "cache") == 0)
-            status = read_policy(&member, entry, error);
+            status = read_policy(&member, before, entry, error);
         else if (key[0] != '_')
             status = json_refuse(&member, TY_ERR_INPUT, error,
                                  "is no key of an input; legal: sample_bytes, worker_time, "
@@ -194,8 +198,8 @@ static ty_status read_scaled(const struct json_at *at, double unit, double *out,
     return status;
 }
 
-static ty_status read_member(const struct json_at *at, struct ty_split_entry *entry,
-                             struct ty_error *error)
+static ty_status read_member(const struct json_at *at, const struct ty_split_list *before,
+                             struct ty_split_entry *entry, struct ty_error *error)
 {
     const char *key = json_key(at);
     if (strcmp(key, "name") == 0)
@@ -219,7 +223,7 @@ static ty_status read_member(const struct json_at *at, struct ty_split_entry *en
     if (strcmp(key, "prepare_core_hours") == 0)
         return read_scaled(at, 3600.0, &entry->prepare_cpu_s, error);
     if (strcmp(key, "input") == 0)
-        return read_input(at, entry, error);
+        return read_input(at, before, entry, error);
     if (key[0] == '_')
         return TY_OK;
     return json_refuse(at, TY_ERR_INPUT, error,
@@ -227,17 +231,17 @@ static ty_status read_member(const struct json_at *at, struct ty_split_entry *en
                        "weight, tokens, deadline_days, prepare_core_hours, input");
 }
 
-static ty_status read_entry(const struct json_at *object, uint32_t number,
+static ty_status read_entry(const struct json_at *object, const struct ty_split_list *before,
                             struct ty_split_entry *entry, struct ty_error *error)
 {
     struct json_at member = {0};
     *entry = (struct ty_split_entry){
         .weight = 1.0, .tokens = NAN, .deadline_s = NAN, .sample_tokens = NAN};
     ty_init(TY_KIND_PLAN, &entry->space.fixed);
-    text_format(entry->name, sizeof entry->name, "job %u", number);
+    text_format(entry->name, sizeof entry->name, "job %u", before->n + 1);
     ty_status status = json_want(object, JSON_OBJECT, error);
     while (status == TY_OK && json_next(object, &member))
-        status = read_member(&member, entry, error);
+        status = read_member(&member, before, entry, error);
     if (status == TY_OK && (*entry->model != '\0') == (entry->n_points > 0))
         status = json_refuse(object, TY_ERR_INPUT, error,
                              "needs either \"model\", to search its curve, or \"curve\"");
@@ -267,7 +271,7 @@ static ty_status read_list(const struct json_at *top, struct ty_split_list *list
         if (status == TY_OK && !list->entry)
             return json_refuse(&member, TY_ERR_NOMEM, error, "out of memory");
         while (status == TY_OK && json_next(&member, &item)) {
-            status = read_entry(&item, list->n + 1, &list->entry[list->n], error);
+            status = read_entry(&item, list, &list->entry[list->n], error);
             list->n++;
         }
     }
