@@ -253,17 +253,17 @@ const struct cli_option cli_options[] = {
          CLI_WHATIF | CLI_SIZE | CLI_SHOW | CLI_VALIDATE | CLI_COMM,
      "calibrated constants; default: preset of the GPU"},
     {"stack", 0, CLI_TEXT, TO(stack), "NAME",
-     CLI_CALIBRATE | CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF |
-         CLI_SIZE | CLI_SHOW,
+     CLI_EXPORT | CLI_CALIBRATE | CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP |
+         CLI_WHATIF | CLI_SIZE | CLI_SHOW,
      "training software whose defaults and overheads apply; default: generic"},
     {"site", 0, CLI_TEXT, TO(site), "NAME|FILE",
-     CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF | CLI_SIZE |
-         CLI_SHOW,
+     CLI_EXPORT | CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF |
+         CLI_SIZE | CLI_SHOW,
      "site, built in or of calibrate runs, whose measured runs correct compute, communication and "
      "host time"},
     {"set", 's', CLI_SET, 0, "PATH=VALUE",
-     CLI_CALIBRATE | CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP | CLI_WHATIF |
-         CLI_SIZE | CLI_SHOW | CLI_COMM,
+     CLI_EXPORT | CLI_CALIBRATE | CLI_MONITOR | CLI_PREDICT | CLI_EXPLAIN | CLI_SPLIT | CLI_SWEEP |
+         CLI_WHATIF | CLI_SIZE | CLI_SHOW | CLI_COMM,
      "sets one field, e.g. cluster.network.nic='200 Gb/s'; repeatable"},
     {"flops", 0, CLI_TEXT, TO(flops), "CONVENTION",
      CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE,
@@ -282,6 +282,13 @@ const struct cli_option cli_options[] = {
     {"resume", 0, CLI_SWITCH, TO(resume), NULL, CLI_SWEEP | CLI_WHATIF,
      "go on with the study in --db that has the same inputs and arguments; begins it when there is "
      "none"},
+    {"framework", 0, CLI_TEXT, TO(framework), "NAME",
+     CLI_PREDICT | CLI_EXPLAIN | CLI_SWEEP | CLI_WHATIF | CLI_SIZE | CLI_EXPORT,
+     "only what this software can run: megatron, torchtitan, deepspeed, nemo, any; chooses the "
+     "--stack; a search with --stack alone is limited likewise"},
+    {"args", 0, CLI_TEXT, TO(arguments), "FILE", CLI_PREDICT | CLI_EXPLAIN | CLI_EXPORT,
+     "the plan from launch arguments of a framework, as export launch prints them"},
+    {"from", 0, CLI_TEXT, TO(from), "DB#N", CLI_EXPORT, "the N-th best plan of a database"},
     {"shard", 0, CLI_TEXT, TO(shard), "I/N|auto[/N]", CLI_SWEEP | CLI_WHATIF,
      "only this part of the plans or points, I from 0 to N - 1, into --db; auto: as Slurm, MPI, "
      "Kubernetes "
