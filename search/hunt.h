@@ -80,8 +80,7 @@ ty_status hunt_screen(struct hunt *hunt, struct ty_search_result *result);
 ty_status hunt_bound(struct hunt *hunt, struct ty_search_result *result);
 uint8_t hunt_screen_plan(struct hunt *hunt, uint32_t worker, const struct ty_plan *plan,
                          struct memory_verdict *memory);
-void hunt_plan(const struct hunt *hunt, uint64_t id, struct ty_plan *out); /* resolved */
-ty_status hunt_failure(const struct hunt *hunt);                           /* the first, or TY_OK */
+ty_status hunt_failure(const struct hunt *hunt); /* the first, or TY_OK */
 
 /* rank.c */
 ty_status hunt_simulate(struct hunt *hunt, struct ty_search_result *result);

@@ -135,7 +135,7 @@ static ty_status time_step(struct hunt *hunt, uint32_t worker, const struct ty_s
 static void score_plan(struct hunt *hunt, uint32_t worker, uint64_t id, struct ty_score *out)
 {
     *out = (struct ty_score){.plan_id = id};
-    hunt_plan(hunt, id, &out->plan);
+    space_plan(&hunt->space, &hunt->setting, id, &out->plan);
     struct memory_verdict memory;
     if (hunt_screen_plan(hunt, worker, &out->plan, &memory) != SURVIVES)
         return; /* only after a failure, which is already noted */

@@ -53,16 +53,6 @@ uint8_t hunt_screen_plan(struct hunt *hunt, uint32_t worker, const struct ty_pla
                                                                         : SURVIVES;
 }
 
-void hunt_plan(const struct hunt *hunt, uint64_t id, struct ty_plan *out)
-{
-    struct ty_plan plan;
-    space_plan(&hunt->space, id, &plan);
-    plan_resolve(&hunt->setting, &plan, out, NULL);
-    if (plan.vpp >
-        1) /* a schedule without chunks drops it: illegal here, else the plan came twice */
-        out->vpp = plan.vpp;
-}
-
 ty_status hunt_failure(const struct hunt *hunt)
 {
     for (uint32_t i = 0; i < hunt->n_workers; i++)
@@ -79,7 +69,7 @@ static void screen_id(void *context, uint32_t worker, uint64_t id)
         return;
     }
     struct ty_plan plan;
-    hunt_plan(hunt, id, &plan);
+    space_plan(&hunt->space, &hunt->setting, id, &plan);
     struct memory_verdict memory = {.fit = TY_FIT_YES};
     hunt->verdict[id] = hunt_screen_plan(hunt, worker, &plan, &memory);
     if (memory.fit == TY_FIT_YES)
@@ -159,7 +149,7 @@ static void bound_survivor(void *context, uint32_t worker, uint64_t index)
     struct survivor *survivor = &hunt->survivor[index];
     struct evaluator *evaluator = &hunt->evaluator[worker];
     struct ty_plan plan;
-    hunt_plan(hunt, survivor->id, &plan);
+    space_plan(&hunt->space, &hunt->setting, survivor->id, &plan);
     struct memory_verdict memory;
     double bound_s = 0.0;
     ty_status status = evaluator_memory(evaluator, &hunt->setting, &plan, &memory);

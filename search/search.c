@@ -48,11 +48,7 @@ static ty_status open_hunt(struct hunt *hunt, struct ty_error *error)
     hunt->options = search->options;
     if (hunt->options.flops == TY_FLOPS_AUTO)
         hunt->options.flops = TY_FLOPS_MEGATRON;
-    struct ty_space asked = search->space;
-    struct ty_plan resolved;
-    plan_resolve(&hunt->setting, &asked.fixed, &resolved, NULL);
-    asked.fixed.seq = resolved.seq; /* the knobs' lists depend on it */
-    status = space_init(&hunt->setting, &asked, &hunt->space, error);
+    status = space_init(&hunt->setting, &search->space, NULL, &hunt->space, error);
     if (status != TY_OK)
         return status;
     hunt->n_workers = search->n_threads ? search->n_threads : parallel_processors();

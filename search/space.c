@@ -198,22 +198,30 @@ static ty_status fill_count(const struct setting *setting, const struct ty_space
     return TY_OK;
 }
 
-ty_status space_init(const struct setting *setting, const struct ty_space *asked, struct space *out,
+ty_status space_init(const struct setting *setting, const struct ty_space *given,
+                     const struct ty_allocator *allocator, struct space *out,
                      struct ty_error *error)
 {
+    struct ty_space asked = *given;
+    struct ty_plan resolved;
+    plan_resolve(setting, &asked.fixed, &resolved, NULL);
+    asked.fixed.seq = resolved.seq; /* the knobs' lists depend on it */
     struct ty_values counts;
-    list_counts(asked, &counts);
+    list_counts(&asked, &counts);
     if (counts.n == 0)
         return error_set(error, TY_ERR_RANGE, "gpus", "no GPU count given");
-    struct space space = {.fixed = asked->fixed, .n_counts = counts.n};
-    space.count = calloc(counts.n, sizeof *space.count);
+    struct space space = {
+        .fixed = asked.fixed, .n_counts = counts.n, .allocator = allocator_or_default(allocator)};
+    const size_t bytes = counts.n * sizeof *space.count;
+    space.count = space.allocator.alloc(space.allocator.user, bytes);
     if (!space.count)
         return error_set(error, TY_ERR_NOMEM, "search", "out of memory");
+    memset(space.count, 0, bytes);
     ty_status status = TY_OK;
     for (uint32_t i = 0; i < counts.n && status == TY_OK; i++) {
         struct count_space *count = &space.count[i];
         count->n_gpus = counts.value[i];
-        status = fill_count(setting, asked, count, error);
+        status = fill_count(setting, &asked, count, error);
         count->first_id = space.n_plans;
         space.n_plans += count->n_plans;
     }
@@ -227,11 +235,13 @@ ty_status space_init(const struct setting *setting, const struct ty_space *asked
 
 void space_destroy(struct space *space)
 {
-    free(space->count);
+    if (space->count)
+        space->allocator.release(space->allocator.user, space->count,
+                                 space->n_counts * sizeof *space->count);
     space->count = NULL;
 }
 
-void space_plan(const struct space *space, uint64_t id, struct ty_plan *out)
+static void decode(const struct space *space, uint64_t id, struct ty_plan *out)
 {
     uint32_t low = 0, high = space->n_counts;
     while (high - low > 1) { /* last count whose first id is not beyond id */
@@ -250,4 +260,15 @@ void space_plan(const struct space *space, uint64_t id, struct ty_plan *out)
         knob_set(out, (enum knob)knob, values->value[rest % values->n]);
         rest /= values->n;
     }
+}
+
+void space_plan(const struct space *space, const struct setting *setting, uint64_t id,
+                struct ty_plan *out)
+{
+    struct ty_plan plan;
+    decode(space, id, &plan);
+    plan_resolve(setting, &plan, out, NULL);
+    if (plan.vpp >
+        1) /* a schedule without chunks drops it: illegal here, else the plan came twice */
+        out->vpp = plan.vpp;
 }

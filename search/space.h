@@ -8,6 +8,7 @@
 #define SEARCH_SPACE_H
 
 #include "models/setting.h"
+#include "sim/arena.h"
 
 enum knob {
     KNOB_GBS,
@@ -45,14 +46,18 @@ struct space {
     uint32_t n_counts;
     struct count_space *count; /* [n_counts], ascending n_gpus */
     uint64_t n_plans;
+    struct ty_allocator allocator; /* of count */
 };
 
 /* Lists the values of every knob for every GPU count: the caller's where given, else all that
- * could be legal. returns TY_OK, TY_ERR_NOMEM, TY_ERR_RANGE (no GPU count, too many values). */
-ty_status space_init(const struct setting *setting, const struct ty_space *asked, struct space *out,
+ * could be legal. allocator NULL: malloc and free; one allocation, here. returns TY_OK,
+ * TY_ERR_NOMEM, TY_ERR_RANGE (no GPU count, too many values). */
+ty_status space_init(const struct setting *setting, const struct ty_space *asked,
+                     const struct ty_allocator *allocator, struct space *out,
                      struct ty_error *error);
 void space_destroy(struct space *space);
-/* The plan of an id < n_plans, not yet resolved. */
-void space_plan(const struct space *space, uint64_t id, struct ty_plan *out);
+/* The plan of an id < n_plans, resolved; it may be illegal. */
+void space_plan(const struct space *space, const struct setting *setting, uint64_t id,
+                struct ty_plan *out);
 
 #endif

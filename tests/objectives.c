@@ -241,6 +241,49 @@ static void limit(enum ty_reject reason)
     ty_search_free(&brute);
 }
 
+/* 64 and 72 GPUs of one domain of 72. Both pay for 72 where whole domains are billed, so that cost
+ * ranks as tokens/s does; billed by the GPU, as tokens/s/GPU does. */
+static void part_of_a_domain(enum ty_billing billing, enum ty_objective same)
+{
+    struct space space;
+    open_space(&space, 0);
+    space.cluster.gpu.scaleup_domain = 72;
+    space.cluster.gpus_per_node = space.cluster.nics_per_node = 4;
+    struct ty_price by = price; /* 2.0 a GPU-hour */
+    by.kwh = 0.0;
+    by.billing = (int)billing;
+    space.goal.price = &by;
+    space.search.overall = space.search.all = true;
+    space.search.top = 100000;
+    space.search.space.fixed.gbs = 576; /* 64 x 9 */
+    space.search.space.n_gpus = (struct ty_values){.n = 2, .value = {64, 72}};
+    struct ty_search_result by_cost = {0}, by_speed = {0};
+    space.goal.objective[0] = TY_OBJECTIVE_COST_PER_TOKEN;
+    const bool ran = ty_search_run(&space.search, &by_cost, NULL) == TY_OK;
+    space.goal.objective[0] = same;
+    ok(ran && ty_search_run(&space.search, &by_speed, NULL) == TY_OK,
+       "64 and 72 of a domain of 72");
+    uint32_t n_part = 0, n_beyond_node = 0, n_wrong = 0, n_ranked = 0;
+    for (uint32_t i = 0; i < by_cost.n_best; i++) {
+        const struct ty_score *score = &by_cost.best[i];
+        const bool part = score->plan.n_gpus == 64;
+        const uint32_t paid = part && billing == TY_BILLING_GPU ? 64 : 72;
+        const double money = paid * 2.0 * score->step_time_s / 3600.0;
+        n_part += part;
+        n_beyond_node += part && score->plan.tp == 8;
+        n_wrong +=
+            score->outlay.gpus_paid != paid || fabs(score->outlay.money - money) > 1e-12 * money;
+        n_ranked +=
+            by_cost.n_best == by_speed.n_best && score->step_time_s == by_speed.best[i].step_time_s;
+    }
+    ok(n_part > 0 && n_part < by_cost.n_best && n_beyond_node > 0,
+       "%u of %u plans use a part, some with tp over several nodes", n_part, by_cost.n_best);
+    ok(n_wrong == 0, "each costs its time of what is billed");
+    ok(n_ranked == by_cost.n_best, "ranked by cost as by %s", ty_objective_name(same));
+    ty_search_free(&by_cost);
+    ty_search_free(&by_speed);
+}
+
 static void refuses(void)
 {
     static struct space space;
@@ -290,6 +333,8 @@ int main(void)
     limit(TY_REJECT_BUDGET);
     limit(TY_REJECT_MFU);
     limit(TY_REJECT_HEADROOM);
+    part_of_a_domain(TY_BILLING_DOMAIN, TY_OBJECTIVE_TOKENS_PER_S);
+    part_of_a_domain(TY_BILLING_GPU, TY_OBJECTIVE_TOKENS_PER_S_PER_GPU);
     refuses();
     return tap_done();
 }
