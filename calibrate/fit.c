@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum { SLOPE_ROUNDS = 3, MAX_ROUNDS = 16 };
-static const double STANDS_STILL = 1e-3; /* largest change of a constant, in the logarithm */
+static const double STANDS_STILL = 1e-5; /* largest change of a constant, in the logarithm */
 static const double LONGEST_STEP = 0.7;
 
 /* Moves z to the new point, no further than a step. returns the largest change. */

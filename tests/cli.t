@@ -399,4 +399,11 @@ refused('pool: no time', 2, qr/--restart.*"5 GB"/, @pool, '--restart', '5 GB');
 refused('pool: no trace in the file', 2, qr/other\.csv.*submit_s, gpus/s, 'pool', '--gpus', 4,
     '--trace', spit('other.csv', "a,b\n1,2\n"));
 
+# A second row of an option would never be reached: the first of a name is taken.
+for my $command (map { /^  ([a-z]+) {2,}/ ? $1 : () } split /\n/, (run('help'))[1]) {
+    my %rows;
+    $rows{$_}++ for (run('help', $command))[1] =~ /^\s+(?:-\w, )?(--[a-z0-9-]+)\b/mg;
+    is_deeply([grep { $rows{$_} > 1 } sort keys %rows], [], "help $command: each option once");
+}
+
 done_testing();
