@@ -8,11 +8,14 @@ static const double ALL = 1.0;
 
 static struct tier fast_tier(void)
 {
-    return (struct tier){"memory",         (double)INFINITY,
-                         (double)INFINITY, (double)INFINITY,
-                         (double)INFINITY, (double)INFINITY,
-                         (double)INFINITY, 0.0,
-                         (double)INFINITY, false};
+    return (struct tier){.name = "memory",
+                         .read_bytes_per_s = (double)INFINITY,
+                         .total_read_bytes_per_s = (double)INFINITY,
+                         .write_bytes_per_s = (double)INFINITY,
+                         .total_write_bytes_per_s = (double)INFINITY,
+                         .ops_per_s = (double)INFINITY,
+                         .total_ops_per_s = (double)INFINITY,
+                         .capacity_bytes = (double)INFINITY};
 }
 
 /* A pipeline without limits: workers and tier are as fast as can be. */
