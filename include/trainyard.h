@@ -412,7 +412,7 @@ struct ty_plan {
     int optimizer;              /* enum ty_optimizer */
     int attention;              /* enum ty_attention_kernel */
     int schedule;               /* enum ty_schedule */
-    char layout[256];           /* what each chunk holds, "Et*3|(tt|)*29,m|L"; default: even */
+    char layout[256];           /* of each chunk: "Et*3|(tt|)*29,m|L", "balanced"; default even */
     uint32_t pp_group;          /* interleaved: micro-batches of one chunk in a row; default pp */
     int recompute_early;        /* enum ty_switch: recompute the first layer of a backward pass
                                    before its gradient has arrived; default off */

@@ -129,6 +129,23 @@ bool layout_check(const struct setting *setting, const struct ty_plan *plan, str
     return !plan->layout[0] || own_layout(setting, plan, NULL, error);
 }
 
+bool layout_balanced(const struct ty_model *model, uint64_t n_chunks, char *text, size_t bytes)
+{
+    struct layout_chunk chunks[MAX_CHUNKS];
+    const uint32_t trail = 1 + model->n_mtp, units = model->n_layers + 1 + trail;
+    if (n_chunks < 2 || n_chunks > MAX_CHUNKS || units / n_chunks <= trail)
+        return false;
+    const uint32_t n = (uint32_t)n_chunks, n_longer = units % n, first_longer = (n - n_longer) / 2;
+    for (uint32_t i = 0; i < n; i++)
+        chunks[i] = (struct layout_chunk){
+            .n_layers = units / n + (i >= first_longer && i < first_longer + n_longer)};
+    chunks[0].embedding = chunks[n - 1].loss = true;
+    chunks[0].n_layers--;
+    chunks[n - 1].n_layers -= trail;
+    chunks[n - 1].n_mtp = model->n_mtp;
+    return layout_print(chunks, n, text, bytes);
+}
+
 bool layout_slots(const struct setting *setting, const struct ty_plan *plan, struct slot *slots)
 {
     const struct ty_model *model = &setting->model;

@@ -24,6 +24,12 @@ bool layout_slots(const struct setting *setting, const struct ty_plan *plan, str
 bool layout_check(const struct setting *setting, const struct ty_plan *plan,
                   struct ty_error *error);
 
+/* Writes the layout that LAYOUT_BALANCED stands for: embedding, loss and each MTP module count as a
+ * layer, and what then does not divide goes one layer each to the chunks in the middle. false: a
+ * chunk would be left without a layer, or text [bytes] is too short. */
+#define LAYOUT_BALANCED "balanced"
+bool layout_balanced(const struct ty_model *model, uint64_t n_chunks, char *text, size_t bytes);
+
 /* ---- layout_text.c: plan.layout */
 
 struct layout_chunk {

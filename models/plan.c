@@ -157,6 +157,19 @@ static uint32_t common_multiple(uint64_t a, uint64_t b)
     return multiple <= UINT32_MAX ? (uint32_t)multiple : UINT32_MAX;
 }
 
+/* The layout that "balanced" stands for; the even one where there is none. */
+static void resolve_balance(const struct resolver *r)
+{
+    struct ty_plan *plan = r->plan;
+    if (strcmp(plan->layout, LAYOUT_BALANCED) != 0)
+        return;
+    if (layout_balanced(&r->setting->model, product(plan->pp, plan->vpp, 1), plan->layout,
+                        sizeof plan->layout))
+        return;
+    note_unused(r, "layout", LAYOUT_BALANCED, "the chunks are one, or too many to give up a layer");
+    memset(plan->layout, 0, sizeof plan->layout);
+}
+
 static void resolve_sizes(const struct resolver *r, const struct features *has)
 {
     struct ty_plan *plan = r->plan;
@@ -181,6 +194,7 @@ static void resolve_sizes(const struct resolver *r, const struct features *has)
     else if (plan->pp == 1 && plan->vpp == 0)
         plan->vpp = 1;
     default_size(r, &plan->vpp, 1, "vpp", "one chunk of layers per stage");
+    resolve_balance(r);
     default_size(r, &plan->n_gpus,
                  common_multiple(product(plan->tp, plan->cp, plan->pp),
                                  product(plan->etp, plan->ep, plan->pp)),

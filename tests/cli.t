@@ -64,6 +64,8 @@ refused('size that follows from others', 2, qr/--dp is no input: it is gpus/,
     'predict', @plan, '--dp', 8);
 refused('a layout that is none', 2, qr/--layout.*character 3: legal are E, t, m, L/s,
     'predict', @plan, '--layout', 'Etx');
+my ($balanced) = json('predict', @plan, qw(--pp 4 --layout balanced));
+is($balanced->{resolved_plan}{layout}, 'Et*7|(t*9|)*2,t*7L', 'a balanced layout is written out');
 refused('option without value', 2, qr/--tp.*needs a value/, 'predict', @job, '--tp');
 refused('stray argument', 2, qr/unexpected argument "x"/, 'predict', 'x');
 refused('option of another command', 2, qr/unknown option --out/, 'predict', '--out', 'x');

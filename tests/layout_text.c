@@ -107,6 +107,32 @@ static struct step_result simulate(const char *layout)
     return result;
 }
 
+/* By hand: 32 layers and two units on 4 chunks are 8 each and 2 over; 61 layers, embedding, loss
+ * and an MTP module on 16 are 4 each. */
+static void test_balanced(void)
+{
+    case_open(c);
+    c->asked.pp = c->asked.n_gpus = 4;
+    c->asked.gbs = 8;
+    const double even_s = simulate("").time_s;
+    const double balanced_s = simulate("balanced").time_s;
+    same_text(c->plan.layout, "Et*7|(t*9|)*2,t*7L", "balanced: 32 layers on 4 stages");
+    ok(balanced_s < even_s, "faster than even, as the head weighs about two layers");
+    ok(simulate("Et*7|(t*9|)*2t*7L").time_s == balanced_s, "written out: the same step");
+    c->asked.pp = c->asked.n_gpus = 1;
+    simulate("balanced");
+    same_text(c->plan.layout, "", "one stage: nothing to balance");
+    struct ty_model model;
+    char text[256], want[256];
+    fixture_deepseek_v3(&model);
+    model.n_mtp = 1;
+    ok(layout_balanced(&model, 16, text, sizeof text) &&
+           ty_layout_shorten("Et*3|(t*4|)*14t*2mL", want, sizeof want, NULL) == TY_OK,
+       "61 layers and an MTP module on 16");
+    same_text(text, want, "4 units each");
+    ok(!layout_balanced(&model, 32, text, sizeof text), "2 units each: too few for loss and MTP");
+}
+
 static void test_steps(void)
 {
     case_open(c);
@@ -200,6 +226,7 @@ int main(void)
     test_round_trip();
     test_messages();
     test_steps();
+    test_balanced();
     test_mtp();
     test_copies();
     step_destroy(step);

@@ -106,6 +106,9 @@ static void spaces_of_search(void)
     space.offload = (struct ty_values){.n = 2, .value = {TY_OFFLOAD_NONE, TY_OFFLOAD_OPTIMIZER}};
     space.tp = (struct ty_values){.n = 2, .value = {2, 4}};
     equals_search("three counts and schedules, offload", &space);
+    open_space(&space, 16, 32);
+    snprintf(space.fixed.layout, sizeof space.fixed.layout, "balanced");
+    equals_search("balanced layouts", &space);
     fixture_deepseek_v3(&model);
     open_space(&space, 512, 1024);
     space.ep = (struct ty_values){.n = 2, .value = {8, 64}};

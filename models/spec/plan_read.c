@@ -5,6 +5,7 @@
  */
 #include "include/trainyard_tools.h"
 #include "models/fields.h"
+#include "models/layout.h"
 #include "models/spec/fields_read.h"
 #include "sim/error.h"
 
@@ -128,6 +129,8 @@ ty_status plan_set_gbs(struct ty_plan *plan, const char *text, struct ty_error *
 /* What a user writes out layer by layer may be longer than the field. */
 static ty_status plan_set_layout(struct ty_plan *plan, const char *text, struct ty_error *error)
 {
+    if (strcmp(text, LAYOUT_BALANCED) == 0)
+        return text_format(plan->layout, sizeof plan->layout, "%s", text), TY_OK;
     return ty_layout_shorten(text, plan->layout, sizeof plan->layout, error);
 }
 
