@@ -24,6 +24,12 @@ bool framework_asks(const struct ty_field *field, const struct ty_plan *plan)
         return plan->recompute == TY_RECOMPUTE_SELECTIVE;
     case AT(recompute_layers):
         return plan->recompute == TY_RECOMPUTE_FULL;
+    case AT(pp_group):
+        return plan->vpp > 1;
+    case AT(comm_sms):
+        return plan->ep > 1 && plan->dispatcher == TY_DISPATCHER_DEEPEP;
+    case AT(tp_overlap):
+        return plan->tp > 1 && (plan->overlap & TY_OVERLAP_TP);
     case AT(reshard_after_forward):
         return plan->sharding == TY_SHARDING_ZERO3 || plan->sharding == TY_SHARDING_HSDP;
     case AT(shard_group):

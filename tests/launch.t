@@ -46,7 +46,7 @@ ok 'any drops nothing' [ -z "$(rejected --framework any --stack torchtitan)" ]
 ok '--stack implies the framework in a search' \
     [ "$(rejected --stack torchtitan)" = "$torchtitan" ]
 $trainyard predict $plan --framework torchtitan --offload optimizer >"$dir/out"
-ok 'predict names the knob' grep -q 'torchtitan 0.2 cannot run this offload' "$dir/out"
+ok 'predict names the knob' grep -q 'torchtitan 0.2.2 cannot run this offload' "$dir/out"
 
 $trainyard sweep $search --framework megatron --db "$dir/study.db" >/dev/null
 $trainyard export launch --framework megatron --from "$dir/study.db#2" >"$dir/second"

@@ -14,6 +14,8 @@
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
+#define ALL_TP_OVERLAP (TY_TP_RING | TY_TP_PIPELINED | TY_TP_BULK)
+
 struct writing {
     const struct ty_plan *plan;
     const char *version;
@@ -25,6 +27,13 @@ static uint32_t number_of(const struct ty_plan *plan, const struct ty_field *fie
     uint32_t value;
     memcpy(&value, (const char *)plan + field->offset, sizeof value);
     return value;
+}
+
+/* The bits of a field of flags; none of tp_overlap means all. */
+static uint32_t flags_of(const struct ty_plan *plan, const struct ty_field *field)
+{
+    const uint32_t value = number_of(plan, field);
+    return !value && field->offset == offsetof(struct ty_plan, tp_overlap) ? ALL_TP_OVERLAP : value;
 }
 
 /* The value of a field as the table spells it. */
@@ -39,7 +48,7 @@ static const char *spell(const struct ty_plan *plan, const struct ty_field *fiel
     return out;
 }
 
-/* What stands for * and {dp}, {replicas}, {local} in the value of an argument. */
+/* What stands for * and {dp}, {replicas}, {shard}, {local} in the value of an argument. */
 static void fill(const struct ty_plan *plan, const char *pattern, const char *value, char out[272])
 {
     const uint32_t group = plan->shard_group ? plan->shard_group : 1;
@@ -52,6 +61,8 @@ static void fill(const struct ty_plan *plan, const char *pattern, const char *va
     uint32_t computed = plan->dp;
     if (strcmp(pattern, "{replicas}") == 0)
         computed = plan->dp * plan->cp / group;
+    else if (strcmp(pattern, "{shard}") == 0)
+        computed = group / plan->cp;
     else if (strcmp(pattern, "{local}") == 0)
         computed = plan->pp > 1 ? plan->mbs * plan->n_micro : plan->mbs;
     text_format(number, sizeof number, "%u", computed);
@@ -92,7 +103,8 @@ static ty_status write_flags(struct writing *w, const struct json_at *knob,
                              const struct ty_field *field, struct ty_error *error)
 {
     const uint32_t asked = framework_flags_asked(field, w->plan);
-    uint32_t left = number_of(w->plan, field) & asked;
+    const uint32_t value = flags_of(w->plan, field);
+    uint32_t left = value & asked;
     if (!left && field->offset == offsetof(struct ty_plan, recompute_modules))
         return lacks(w, knob, field, "none", error); /* nothing given means the default one */
     struct json_at item = {0};
@@ -104,7 +116,7 @@ static ty_status write_flags(struct writing *w, const struct json_at *knob,
         if (status != TY_OK)
             return status;
         const uint32_t bit = number_of(&plan, field) & ~(uint32_t)TY_OVERLAP_GIVEN;
-        const bool on = number_of(w->plan, field) & bit;
+        const bool on = value & bit;
         if (!(bit & asked))
             continue;
         if (!on && !*row.arguments && !row.off)
@@ -119,6 +131,12 @@ static ty_status write_flags(struct writing *w, const struct json_at *knob,
                 : TY_OK;
 }
 
+/* {shard} counts ranks without context parallelism, and 1 of them says no sharding at all. */
+static bool holds_cp_groups(const struct ty_plan *plan)
+{
+    return plan->shard_group % plan->cp == 0 && plan->shard_group > plan->cp;
+}
+
 static ty_status write_knob(struct writing *w, const struct json_at *knob,
                             const struct ty_field *field, struct ty_error *error)
 {
@@ -130,11 +148,16 @@ static ty_status write_knob(struct writing *w, const struct json_at *knob,
     if (field->type == TY_FIELD_FLAGS)
         return write_flags(w, knob, field, error);
     spell(w->plan, field, value);
-    while (launch_next_row(knob, &item, &row))
+    while (launch_next_row(knob, &item, &row)) {
+        if (strstr(row.arguments, "{shard}") && !holds_cp_groups(w->plan))
+            return error_set(error, TY_ERR_INPUT, field->path,
+                             "of %s has to hold at least two whole groups of cp %u", w->version,
+                             w->plan->cp);
         if (strcmp(row.value, value) == 0 || (strcmp(row.value, "*") == 0 && *value))
             return emit(w, row.arguments, value)
                        ? TY_OK
                        : error_set(error, TY_ERR_LIMIT, field->path, "too long");
+    }
     return lacks(w, knob, field, value, error);
 }
 
@@ -259,7 +282,7 @@ static bool holds(const struct launch_pairs *pairs, const char *arguments, const
         char quoted[128];
         if (!value)
             return false;
-        const char *want = argument.value;
+        const char *want = argument.value + (argument.value[0] == '['); /* ['text'] of a list */
         if (*want == '\'') {
             text_format(quoted, sizeof quoted, "%.*s", (int)strcspn(want + 1, "'"), want + 1);
             want = quoted;
@@ -291,9 +314,33 @@ static ty_status read_flags(const struct launch_pairs *pairs, const struct json_
         if (!off && holds(pairs, row.arguments, &star))
             bits |= number_of(&one, field);
     }
+    if (field->offset == offsetof(struct ty_plan, tp_overlap) && bits == ALL_TP_OVERLAP)
+        bits = 0;
     bits |= (uint32_t)field->max; /* given */
     memcpy((char *)plan + field->offset, &bits, sizeof bits);
     return TY_OK;
+}
+
+/* Ranks of a sharding group from its ranks without context parallelism, {shard}, or from the
+ * number of groups, {replicas}: D cp / replicas = GPUs / (tp pp replicas). "": GPUs not said. */
+static const char *group_text(const struct launch_pairs *pairs, const char *arguments,
+                              const struct ty_plan *plan, char out[16])
+{
+    struct launch_argument argument;
+    const uint64_t tp = plan->tp ? plan->tp : 1, pp = plan->pp ? plan->pp : 1;
+    const uint64_t cp = plan->cp ? plan->cp : 1;
+    uint64_t ranks = 0;
+    for (const char *at = arguments; !ranks && (at = launch_argument(at, &argument));) {
+        const uint64_t value = strtoul(launch_value(pairs, argument.key), NULL, 10);
+        if (strcmp(argument.value, "{shard}") == 0 && value <= UINT32_MAX / cp)
+            ranks = value * cp;
+        else if (strcmp(argument.value, "{replicas}") == 0 && value && value <= plan->n_gpus)
+            ranks = plan->n_gpus / (tp * pp * value);
+    }
+    out[0] = '\0';
+    if (ranks)
+        text_format(out, 16, "%u", (uint32_t)ranks);
+    return out;
 }
 
 static ty_status read_knob(const struct launch_pairs *pairs, const struct json_at *knob,
@@ -307,12 +354,15 @@ static ty_status read_knob(const struct launch_pairs *pairs, const struct json_a
     if (field->type == TY_FIELD_FLAGS)
         return read_flags(pairs, knob, field, plan, error);
     const char *found = NULL, *silent = NULL;
+    char group[16];
     while (!found && launch_next_row(knob, &item, &row)) {
         const char *star = row.value;
         if (!*row.arguments)
             silent = silent ? "" : row.value; /* what it is when nothing says so; two: open */
         else if (holds(pairs, row.arguments, &star))
-            found = star;
+            found = field->offset == offsetof(struct ty_plan, shard_group) && *star == '*'
+                        ? group_text(pairs, row.arguments, plan, group)
+                        : star;
     }
     found = found ? found : silent;
     if (!found || !*found || strcmp(found, "0") == 0)

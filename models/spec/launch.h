@@ -5,8 +5,8 @@
  *
  *   "KNOB": [[VALUE, "KEY=TEXT KEY ...", "KEY ... when a flag is off"], ...]
  *
- * VALUE "*" is any number or text, and * in the arguments stands for it. {dp}, {replicas}, {local}
- * are computed from the plan. KEY+=TEXT adds to a list. ?KEY=TEXT is asked for when reading and
+ * VALUE "*" is any number or text, and * in the arguments stands for it. {dp}, {replicas}, {shard},
+ * {local} are computed from the plan; any other {name} is only asked for. KEY+=TEXT adds to a list. ?KEY=TEXT is asked for when reading and
  * not written. 'TEXT' is quoted where the form quotes. The first row that holds counts.
  */
 #ifndef MODELS_SPEC_LAUNCH_H
