@@ -24,8 +24,10 @@ bool framework_asks(const struct ty_field *field, const struct ty_plan *plan)
         return plan->recompute == TY_RECOMPUTE_SELECTIVE;
     case AT(recompute_layers):
         return plan->recompute == TY_RECOMPUTE_FULL;
+    case AT(vpp):
+        return !plan->layout[0]; /* it follows from the layout, and Megatron-LM takes one of them */
     case AT(pp_group):
-        return plan->vpp > 1;
+        return plan->vpp > 1 || (plan->layout[0] && plan->vpp == 0); /* 0: while being read */
     case AT(comm_sms):
         return plan->ep > 1 && plan->dispatcher == TY_DISPATCHER_DEEPEP;
     case AT(tp_overlap):

@@ -109,8 +109,7 @@ static void round_trip(const struct ty_framework *framework, const struct ty_pla
         /* a text, the order, is no list of values; torchtitan's groups hold those of cp */
         good &= strcmp(error.where, lacks ? lacks->path : "order") == 0 ||
                 strcmp(error.where, "order") == 0 ||
-                (strcmp(error.where, "shard_group") == 0 &&
-                 resolved.shard_group <= resolved.cp);
+                (strcmp(error.where, "shard_group") == 0 && resolved.shard_group <= resolved.cp);
         counts->n_refused++;
     } else {
         why = "written though it lacks a knob";
@@ -208,6 +207,245 @@ static void by_hand(void)
        "an unknown framework is refused with those there are: %s", error.text);
 }
 
+/* ---- one plan of each by hand ---------------------------------------------------------------- */
+
+static void writes(const char *name, const struct ty_model *model, const struct ty_plan *plan,
+                   const char *expected)
+{
+    struct ty_framework framework;
+    struct ty_profile profile;
+    struct ty_plan resolved;
+    char *text = NULL;
+    const bool written =
+        ty_framework_load(name, &framework, &error) == TY_OK &&
+        ty_profile_load(NULL, framework.stack, &cluster, &profile, &error) == TY_OK &&
+        ty_plan_resolve(model, &cluster, &profile, plan, &resolved, NULL, 0, NULL) == TY_OK &&
+        ty_launch_write(name, &resolved, 8, &text, &error) == TY_OK;
+    const char *body = text ? strstr(text, *text == '{' ? "\"tensor_" : "\n[") : NULL;
+    if (text && !body)
+        body = strstr(text, "torchrun");
+    ok(written && body && strcmp(body + (*body == '\n'), expected) == 0, "%s: a plan by hand",
+       name);
+    if (!written || !body || strcmp(body + (*body == '\n'), expected) != 0)
+        printf("# %s: %s\n%s\n", error.where, error.text, text ? text : "");
+    ty_text_free(text);
+}
+
+static void plan_of(struct ty_plan *plan, uint32_t gpus, uint32_t tp, uint32_t pp, uint32_t vpp)
+{
+    ty_init(TY_KIND_PLAN, plan);
+    plan->n_gpus = gpus;
+    plan->tp = tp;
+    plan->pp = pp;
+    plan->vpp = vpp;
+    plan->gbs = 512;
+    plan->seq = 4096;
+}
+
+/* Names: megatron/training/arguments.py of NVIDIA/Megatron-LM (0.16), whose other flags are the
+ * fields of TransformerConfig and ModelParallelConfig in megatron-core 0.16.1.
+ * D = 512 / (2 4) = 64 replicas in groups of 32: two instances of the optimizer. */
+static void megatron_by_hand(void)
+{
+    struct ty_plan plan;
+    plan_of(&plan, 512, 2, 4, 2);
+    plan.ep = 8;
+    plan.pp_group = 8;
+    plan.sharding = TY_SHARDING_ZERO1;
+    plan.shard_group = 32;
+    plan.dispatcher = TY_DISPATCHER_DEEPEP;
+    plan.comm_sms = 24;
+    plan.overlap = TY_OVERLAP_GIVEN | TY_OVERLAP_TP | TY_OVERLAP_GRAD | TY_OVERLAP_PARAM;
+    plan.tp_overlap = TY_TP_RING | TY_TP_BULK;
+    plan.cuda_graph = TY_ON;
+    plan.precision = TY_NVFP4_PRECISION;
+    plan.optimizer = TY_OPTIMIZER_ADAM_BF16;
+    writes("megatron", &moe, &plan,
+           "torchrun --nnodes=64 --nproc-per-node=8 pretrain_gpt.py \\\n"
+           "    --tensor-model-parallel-size 2 \\\n"
+           "    --pipeline-model-parallel-size 4 \\\n"
+           "    --num-virtual-stages-per-pipeline-rank 2 \\\n"
+           "    --microbatch-group-size-per-virtual-pipeline-stage 8 \\\n"
+           "    --context-parallel-size 1 \\\n"
+           "    --expert-model-parallel-size 8 \\\n"
+           "    --expert-tensor-parallel-size 1 \\\n"
+           "    --micro-batch-size 1 \\\n"
+           "    --global-batch-size 512 \\\n"
+           "    --seq-length 4096 \\\n"
+           "    --bf16 \\\n"
+           "    --fp4-format e2m1 \\\n"
+           "    --fp4-recipe nvfp4 \\\n"
+           "    --use-distributed-optimizer \\\n"
+           "    --num-distributed-optimizer-instances 2 \\\n"
+           "    --accumulate-allreduce-grads-in-fp32 \\\n"
+           "    --optimizer adam \\\n"
+           "    --use-precision-aware-optimizer \\\n"
+           "    --exp-avg-dtype bf16 \\\n"
+           "    --exp-avg-sq-dtype bf16 \\\n"
+           "    --attention-backend flash \\\n"
+           "    --sequence-parallel \\\n"
+           "    --tp-comm-overlap \\\n"
+           "    --overlap-grad-reduce \\\n"
+           "    --overlap-param-gather \\\n"
+           "    --no-overlap-p2p-communication \\\n"
+           "    --disable-tp-comm-overlap-rs \\\n"
+           "    --moe-token-dispatcher-type flex \\\n"
+           "    --moe-flex-dispatcher-backend deepep \\\n"
+           "    --moe-deepep-num-sms 24 \\\n"
+           "    --cuda-graph-impl transformer_engine \\\n"
+           "    \"$@\"\n");
+}
+
+/* Names: ConfigContainer and its parts in megatron-bridge 0.3.1 (training/config.py,
+ * mixed_precision.py, comm_overlap.py), and TransformerConfig of megatron-core 0.16.1. */
+static void nemo_by_hand(void)
+{
+    struct ty_plan plan;
+    plan_of(&plan, 64, 2, 2, 2);
+    plan.recompute = TY_RECOMPUTE_FULL;
+    plan.sharding = TY_SHARDING_ZERO1;
+    plan.precision = TY_FP8_PRECISION;
+    plan.tp_overlap = TY_TP_RING | TY_TP_PIPELINED;
+    plan.overlap = TY_OVERLAP_GIVEN | TY_OVERLAP_TP | TY_OVERLAP_GRAD | TY_OVERLAP_PP;
+    writes("nemo", &dense, &plan,
+           "torchrun --nnodes=8 --nproc-per-node=8 run_recipe.py \\\n"
+           "    model.tensor_model_parallel_size=2 \\\n"
+           "    model.pipeline_model_parallel_size=2 \\\n"
+           "    model.virtual_pipeline_model_parallel_size=2 \\\n"
+           "    model.microbatch_group_size_per_vp_stage=2 \\\n"
+           "    model.context_parallel_size=1 \\\n"
+           "    model.expert_model_parallel_size=1 \\\n"
+           "    train.micro_batch_size=1 \\\n"
+           "    train.global_batch_size=512 \\\n"
+           "    model.seq_length=4096 \\\n"
+           "    mixed_precision=bf16_with_fp8_current_scaling_mixed \\\n"
+           "    model.recompute_granularity=full \\\n"
+           "    model.recompute_method=uniform \\\n"
+           "    model.recompute_num_layers=1 \\\n"
+           "    ddp.use_distributed_optimizer=true \\\n"
+           "    optimizer.use_distributed_optimizer=true \\\n"
+           "    optimizer.optimizer=adam \\\n"
+           "    model.attention_backend=flash \\\n"
+           "    model.sequence_parallel=true \\\n"
+           "    comm_overlap.tp_comm_overlap=true \\\n"
+           "    comm_overlap.overlap_grad_reduce=true \\\n"
+           "    comm_overlap.overlap_param_gather=false \\\n"
+           "    model.tp_comm_bulk_dgrad=false \\\n"
+           "    model.tp_comm_bulk_wgrad=false \\\n"
+           "    \"$@\"\n");
+}
+
+/* Names: torchtitan 0.2.2, config/job_config.py; converters: components/quantization. Groups of 8
+ * of the D cp = 32 ranks: 4 replicas; 8 / cp = 4 ranks of data parallelism in each. */
+static void torchtitan_by_hand(void)
+{
+    struct ty_plan plan;
+    plan_of(&plan, 64, 2, 1, 1);
+    plan.cp = 2;
+    plan.sharding = TY_SHARDING_HSDP;
+    plan.shard_group = 8;
+    plan.precision = TY_FP8_PRECISION;
+    plan.recompute = TY_RECOMPUTE_FULL;
+    plan.compile = TY_ON;
+    writes("torchtitan", &dense, &plan,
+           "[parallelism]\n"
+           "tensor_parallel_degree = 2\n"
+           "pipeline_parallel_degree = 1\n"
+           "context_parallel_degree = 2\n"
+           "expert_parallel_degree = 1\n"
+           "pipeline_parallel_microbatch_size = 1\n"
+           "data_parallel_replicate_degree = 4\n"
+           "data_parallel_shard_degree = 4\n"
+           "fsdp_reshard_after_forward = \"always\"\n"
+           "context_parallel_rotate_method = \"alltoall\"\n"
+           "\n[training]\n"
+           "local_batch_size = 1\n"
+           "global_batch_size = 512\n"
+           "seq_len = 4096\n"
+           "mixed_precision_param = \"bfloat16\"\n"
+           "mixed_precision_reduce = \"float32\"\n"
+           "\n[model]\n"
+           "converters = ['quantize.linear.float8']\n"
+           "\n[quantize.linear.float8]\n"
+           "recipe_name = \"rowwise\"\n"
+           "\n[activation_checkpoint]\n"
+           "mode = \"full\"\n"
+           "\n[optimizer]\n"
+           "name = \"AdamW\"\n"
+           "\n[compile]\n"
+           "enable = true\n");
+}
+
+/* Names: deepspeed 0.17.6, runtime/config.py, runtime/zero/config.py, compile/config.py,
+ * runtime/tensor_parallel/config.py; MiCS shards groups of mics_shard_size ranks. */
+static void deepspeed_by_hand(void)
+{
+    struct ty_plan plan;
+    plan_of(&plan, 64, 2, 1, 1);
+    plan.sharding = TY_SHARDING_HSDP;
+    plan.shard_group = 8;
+    plan.recompute = TY_RECOMPUTE_NONE;
+    plan.compile = TY_ON;
+    plan.overlap = TY_OVERLAP_GIVEN | TY_OVERLAP_GRAD;
+    plan.grad_dtype = TY_FP32_PRECISION;
+    plan.attention = TY_KERNEL_FLASH;
+    writes("deepspeed", &dense, &plan,
+           "\"tensor_parallel\": {\n"
+           "    \"autotp_size\": 2\n"
+           "  },\n"
+           "  \"pipeline\": {\n"
+           "    \"stages\": 1,\n"
+           "    \"activation_checkpoint_interval\": 0\n"
+           "  },\n"
+           "  \"sequence_parallel_size\": 1,\n"
+           "  \"train_micro_batch_size_per_gpu\": 1,\n"
+           "  \"train_batch_size\": 512,\n"
+           "  \"_trainyard\": {\n"
+           "    \"seq\": 4096\n"
+           "  },\n"
+           "  \"bf16\": {\n"
+           "    \"enabled\": true\n"
+           "  },\n"
+           "  \"zero_optimization\": {\n"
+           "    \"stage\": 3,\n"
+           "    \"mics_shard_size\": 8,\n"
+           "    \"overlap_comm\": true\n"
+           "  },\n"
+           "  \"data_types\": {\n"
+           "    \"grad_accum_dtype\": \"fp32\"\n"
+           "  },\n"
+           "  \"optimizer\": {\n"
+           "    \"type\": \"AdamW\"\n"
+           "  },\n"
+           "  \"compile\": {\n"
+           "    \"deepcompile\": true\n"
+           "  }\n"
+           "}\n");
+}
+
+/* Megatron-LM takes a layout or a number of virtual stages, not both (validate_args, 0.16). */
+static void layout_by_hand(void)
+{
+    struct ty_framework framework;
+    struct ty_profile profile;
+    struct ty_plan plan, resolved, read, again;
+    char *text = NULL, name[24];
+    plan_of(&plan, 64, 2, 2, 2);
+    plan.pp_group = 4;
+    strcpy(plan.layout, "Et*8|t*8|t*8|t*8L");
+    ok(ty_framework_load("megatron", &framework, &error) == TY_OK &&
+           ty_profile_load(NULL, framework.stack, &cluster, &profile, &error) == TY_OK &&
+           ty_plan_resolve(&dense, &cluster, &profile, &plan, &resolved, NULL, 0, NULL) == TY_OK &&
+           ty_launch_write("megatron", &resolved, 8, &text, &error) == TY_OK &&
+           strstr(text, "--pipeline-model-parallel-layout 'Et*8|t*8|t*8|t*8L'") &&
+           !strstr(text, "--num-virtual-stages") && write_file(text) &&
+           ty_launch_read(path, &read, name, &error) == TY_OK &&
+           ty_plan_resolve(&dense, &cluster, &profile, &read, &again, NULL, 0, NULL) == TY_OK &&
+           again.vpp == 2 && again.pp_group == 4 && strcmp(again.layout, plan.layout) == 0,
+       "a layout tells the virtual stages itself: %s", error.text);
+    ty_text_free(text);
+}
+
 int main(void)
 {
     const int file = mkstemp(path);
@@ -218,6 +456,11 @@ int main(void)
     fixture_dgx_h100(&cluster);
     round_trips();
     by_hand();
+    megatron_by_hand();
+    nemo_by_hand();
+    torchtitan_by_hand();
+    deepspeed_by_hand();
+    layout_by_hand();
     unlink(path);
     return tap_done();
 }

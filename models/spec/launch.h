@@ -6,8 +6,9 @@
  *   "KNOB": [[VALUE, "KEY=TEXT KEY ...", "KEY ... when a flag is off"], ...]
  *
  * VALUE "*" is any number or text, and * in the arguments stands for it. {dp}, {replicas}, {shard},
- * {local} are computed from the plan; any other {name} is only asked for. KEY+=TEXT adds to a list. ?KEY=TEXT is asked for when reading and
- * not written. 'TEXT' is quoted where the form quotes. The first row that holds counts.
+ * {local} are computed from the plan; any other {name} is only asked for. KEY+=TEXT adds to a list.
+ * ?KEY=TEXT is asked for when reading and not written. 'TEXT' is quoted where the form quotes. The
+ * first row that holds counts.
  */
 #ifndef MODELS_SPEC_LAUNCH_H
 #define MODELS_SPEC_LAUNCH_H
