@@ -413,7 +413,10 @@ ty_status ty_store_add_axes(ty_store *store, int64_t study_id, const struct ty_a
     sqlite3_stmt *statement = NULL;
     int rc = store_open_batch(store);
     if (rc == SQLITE_OK)
-        rc = sqlite3_prepare_v2(store->db, "INSERT INTO axis VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        /* Replaced: a study killed between its axes and its mark of completeness has them already.
+         */
+        rc = sqlite3_prepare_v2(store->db,
+                                "INSERT OR REPLACE INTO axis VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                                 -1, &statement, NULL);
     for (uint32_t axis = 0; axis < n_axes; axis++)
         for (uint32_t place = 0; place < axes[axis].n && rc == SQLITE_OK; place++)

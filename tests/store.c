@@ -405,6 +405,11 @@ static void points(void)
     if (status == TY_OK)
         status = ty_store_add_axes(store, study, axes, 2, &error);
     ok(status == TY_OK && ty_store_flush(store, &error) == TY_OK, "six points and their axes");
+    /* As after a kill between the axes and the mark of completeness: 2 + 3 values, once each. */
+    status = ty_store_add_axes(store, study, axes, 2, &error);
+    ok(status == TY_OK && ty_store_flush(store, &error) == TY_OK &&
+           ask_number(store, "SELECT count(*) FROM axis") == 5,
+       "axes written again by a resumed study");
     same_text(ask(store, "SELECT group_concat(text, '; ') FROM (SELECT text FROM point"
                          " WHERE point = 4 ORDER BY axis)"),
               "200 Gb/s; b", "the values of a point");
