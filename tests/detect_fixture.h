@@ -54,6 +54,26 @@ __attribute__((unused)) static ty_status detect_texts(const char *const *texts, 
     return ty_detect(paths, n, gpu, out, error);
 }
 
+/* Says why where they are not read. */
+__attribute__((unused)) static bool read_texts(const char *what, const char *const *texts,
+                                               uint32_t n, const char *gpu, struct ty_detection *d)
+{
+    struct ty_error error;
+    if (ok(detect_texts(texts, n, gpu, d, &error) == TY_OK, "%s: read", what))
+        return true;
+    printf("# %s: %s\n", error.where, error.text);
+    return false;
+}
+
+__attribute__((unused)) static void refused(const char *what, const char *text, const char *reason)
+{
+    struct ty_detection d;
+    struct ty_error error;
+    const ty_status status = detect_texts(&text, 1, NULL, &d, &error);
+    if (!ok(status == TY_ERR_INPUT && strstr(error.text, reason), "%s: refused", what))
+        printf("# status %d, %s: %s\n", (int)status, error.where, error.text);
+}
+
 /* Number of remarks of a kind that hold a text. */
 __attribute__((unused)) static int remarks_with(const struct ty_detection *d, enum ty_remark kind,
                                                 const char *text)

@@ -60,6 +60,18 @@ __attribute__((unused)) static void fixture_gpt(struct ty_model *model, uint32_t
     kind->qkv_bias = kind->out_bias = kind->mlp_bias = true;
 }
 
+/* Mixtral 8x7B: Llama3-8B's shape with 8 experts, 2 for each token, and 32,000 words. */
+__attribute__((unused)) static void fixture_mixtral(struct ty_model *model)
+{
+    fixture_llama(model, 4096, 32, 32, 8, 128, 14336, 32000);
+    struct ty_layer_kind *kind = &model->kinds[0];
+    kind->mlp = TY_MLP_MOE;
+    kind->ffn = 0;
+    kind->n_experts = 8;
+    kind->top_k = 2;
+    kind->expert_ffn = 14336;
+}
+
 /* DeepSeek-V3: MLA, 3 dense layers then 58 MoE layers; router with correction bias. */
 __attribute__((unused)) static void fixture_deepseek_v3(struct ty_model *model)
 {

@@ -26,18 +26,6 @@ static bool answer(const struct ty_scenario *scenario, struct step_result *out)
     return status == TY_OK;
 }
 
-/* Llama3-8B's attention with 8 experts, 2 for each token. */
-static void fixture_moe(struct ty_model *model)
-{
-    fixture_llama3_8b(model);
-    struct ty_layer_kind *kind = &model->kinds[0];
-    kind->mlp = TY_MLP_MOE;
-    kind->ffn = 0;
-    kind->n_experts = 8;
-    kind->top_k = 2;
-    kind->expert_ffn = 14336;
-}
-
 /* Every rank against one per stage; nothing disturbs. */
 static void same(const char *what)
 {
@@ -104,7 +92,7 @@ static void test_same(void)
     at.asked.schedule = TY_SCHEDULE_DUALPIPE;
     same("8B, pp 4, dualpipe");
     case_open(&at);
-    fixture_moe(&at.model);
+    fixture_mixtral(&at.model);
     ty_init(TY_KIND_PROFILE, &at.profile);
     at.asked.overlap = 0;
     at.asked.n_gpus = 64;
