@@ -55,6 +55,12 @@ struct form {
 };
 
 #define MIB 1048576.0
+
+/* What the tables of Helios and Acme share. */
+#define HELIOS_COLUMNS                                                                             \
+    [ID] = "job_id", [SUBMIT] = "submit_time", [START] = "start_time", [END] = "end_time",         \
+    [DURATION] = "duration", [GPUS] = "gpu_num", [CPUS] = "cpu_num", [NODES] = "node_num"
+
 static const struct form forms[] = {
     {.name = "sacct",
      .key = "Submit",
@@ -89,27 +95,11 @@ static const struct form forms[] = {
      .whole_node = true},
     {.name = "helios",
      .key = "vc|gpu_num",
-     .column = {[ID] = "job_id",
-                [QUEUE] = "vc",
-                [SUBMIT] = "submit_time",
-                [START] = "start_time",
-                [END] = "end_time",
-                [DURATION] = "duration",
-                [GPUS] = "gpu_num",
-                [CPUS] = "cpu_num",
-                [NODES] = "node_num"},
+     .column = {[QUEUE] = "vc", HELIOS_COLUMNS},
      .cpus_of_job = true},
     {.name = "acme",
      .key = "gpu_num",
-     .column = {[ID] = "job_id",
-                [QUEUE] = "type",
-                [SUBMIT] = "submit_time",
-                [START] = "start_time",
-                [END] = "end_time",
-                [DURATION] = "duration",
-                [GPUS] = "gpu_num",
-                [CPUS] = "cpu_num",
-                [NODES] = "node_num"},
+     .column = {[QUEUE] = "type", HELIOS_COLUMNS},
      .cpus_of_job = true},
     {.name = "muri",
      .key = "submit_ms",
@@ -150,33 +140,35 @@ const char *trace_table_format(size_t index)
 
 /* ---- columns ------------------------------------------------------------------------------ */
 
-/* Column of the first of the names, parted by '|', that the table has; -1: none. */
+/* Takes the next of names that are parted by '|'. */
+static bool next_name(const char **names, char name[32])
+{
+    if (!*names || !**names)
+        return false;
+    const size_t length = strcspn(*names, "|");
+    text_format(name, 32, "%.*s", (int)length, *names);
+    *names += length + ((*names)[length] == '|');
+    return true;
+}
+
+/* Column of the first of the names that the table has; -1: none. */
 static int find_column(const struct csv *csv, const char *names)
 {
     char name[32];
-    while (names && *names) {
-        const size_t length = strcspn(names, "|");
-        text_format(name, sizeof name, "%.*s", (int)length, names);
-        const int column = csv_column(csv, name);
-        if (column >= 0)
-            return column;
-        names += length + (names[length] == '|');
-    }
-    return -1;
+    int column = -1;
+    while (column < 0 && next_name(&names, name))
+        column = csv_column(csv, name);
+    return column;
 }
 
 /* All names of the key are columns. */
 static bool has_key(const struct csv *csv, const char *key)
 {
     char name[32];
-    while (*key) {
-        const size_t length = strcspn(key, "|");
-        text_format(name, sizeof name, "%.*s", (int)length, key);
-        if (csv_column(csv, name) < 0)
-            return false;
-        key += length + (key[length] == '|');
-    }
-    return true;
+    bool all = true;
+    while (all && next_name(&key, name))
+        all = csv_column(csv, name) >= 0;
+    return all;
 }
 
 struct table {

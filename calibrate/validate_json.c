@@ -83,9 +83,6 @@ static void write_list(struct json_writer *json, const char *key, const char *li
     json_close(json);
 }
 
-static const char *const fit_names[] = {
-    [TY_FIT_NO] = "no", [TY_FIT_TIGHT] = "tight", [TY_FIT_YES] = "fits"};
-
 static void write_verdicts(struct json_writer *json, const struct ty_validation *validation)
 {
     static const char *const outcomes[] = {[TY_RUN_RAN] = "ran",
@@ -97,7 +94,7 @@ static void write_verdicts(struct json_writer *json, const struct ty_validation 
     for (int outcome = 0; outcome < TY_N_OUTCOMES; outcome++) {
         json_object(json, outcomes[outcome]);
         for (int fit = TY_FIT_YES; fit >= TY_FIT_NO; fit--)
-            json_number(json, fit_names[fit], n[outcome][fit]);
+            json_number(json, ty_fit_name((enum ty_fit)fit), n[outcome][fit]);
         json_close(json);
     }
     json_close(json);
@@ -120,7 +117,7 @@ static void write_rows(struct json_writer *json, const struct ty_validation *val
         json_number(json, "measured_mem_bytes", row->measured_mem_bytes);
         json_number(json, "predicted_mem_bytes", row->predicted_mem_bytes);
         json_text(json, "memory_view", row->memory_view);
-        json_text(json, "fit", fit_names[row->fit]);
+        json_text(json, "fit", ty_fit_name(row->fit));
         json_bool(json, "in_fit", row->in_fit);
         write_list(json, "defaulted", row->assumed);
         json_text(json, "stack", row->stack);

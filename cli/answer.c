@@ -16,9 +16,9 @@ static void print_title(const struct ty_prediction *p, const struct cli_inputs *
            cli_plan_text(&p->plan, layout, sizeof layout));
 }
 
-static const char *fit_text(enum ty_fit fit)
+const char *cli_fit_text(enum ty_fit fit)
 {
-    return fit == TY_FIT_YES ? "fits" : fit == TY_FIT_TIGHT ? "tight" : "does not fit";
+    return fit == TY_FIT_NO ? "does not fit" : ty_fit_name(fit);
 }
 
 static void print_memory_line(const struct ty_prediction *p)
@@ -29,7 +29,7 @@ static void print_memory_line(const struct ty_prediction *p)
     printf("  %-14s %s of %s on stage %u of %u: %s, %s %s", "memory",
            cli_bytes_text(p->peak_bytes, peak, sizeof peak),
            cli_bytes_text(p->budget_bytes, budget, sizeof budget), p->peak_stage, p->n_stages,
-           fit_text(p->fit), cli_bytes_text(fabs(p->headroom_bytes), rest, sizeof rest),
+           cli_fit_text(p->fit), cli_bytes_text(fabs(p->headroom_bytes), rest, sizeof rest),
            p->headroom_bytes >= 0 ? "free" : "missing");
     printf("; largest: %s\n", ty_mem_name(p->largest_component));
 }

@@ -6,35 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Edit distance of two short words, by the usual table kept one row at a time. */
-static uint32_t edit_distance(const char *a, const char *b)
-{
-    uint32_t row[64];
-    size_t n = strlen(b);
-    if (n >= sizeof row / sizeof row[0])
-        return UINT32_MAX;
-    for (uint32_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (uint32_t i = 1; a[i - 1]; i++) {
-        uint32_t diagonal = row[0];
-        row[0] = i;
-        for (uint32_t j = 1; j <= n; j++) {
-            uint32_t best = diagonal + (a[i - 1] != b[j - 1]);
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            diagonal = row[j];
-            row[j] = best;
-        }
-    }
-    return row[n];
-}
-
 void cli_guess_offer(struct cli_guess *guess, const char *candidate)
 {
-    uint32_t distance = edit_distance(guess->word, candidate);
-    uint32_t limit = strlen(guess->word) <= 3 ? 1 : 2;
+    const size_t distance = ty_text_distance(guess->word, candidate);
+    const size_t limit = strlen(guess->word) <= 3 ? 1 : 2;
     if (distance > limit || (*guess->best && distance >= guess->distance))
         return;
     snprintf(guess->best, sizeof guess->best, "%s", candidate);

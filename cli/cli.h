@@ -140,7 +140,7 @@ ty_status cli_parse(struct cli_args *args, struct ty_error *error);
 struct cli_guess {
     const char *word;
     char best[64];
-    uint32_t distance;
+    size_t distance;
 };
 void cli_guess_offer(struct cli_guess *guess, const char *candidate);
 
@@ -236,6 +236,8 @@ void cli_json_string(FILE *file, const char *text);
 /* Value of a field as text: number with unit, name, list of names; "" when it is the default. */
 const char *cli_field_text(const struct ty_field *field, const void *value, char *out,
                            size_t bytes);
+/* "fits", "tight", "does not fit" */
+const char *cli_fit_text(enum ty_fit fit);
 /* The layout in one line: "tp 8 pp 4 vpp 2 dp 16 mbs 1 gbs 512 seq 8192 bf16". */
 const char *cli_plan_text(const struct ty_plan *plan, char *out, size_t bytes);
 

@@ -119,10 +119,7 @@ static void print_change(const struct ty_change *change)
     snprintf(what, sizeof what, "%s %s -> %s", change->knob, change->from, change->to);
     printf("  %-44s %+7.2f %%  %10s  %s%s\n", what, change->step_pct,
            cli_bytes_text(change->peak_change_bytes, memory, sizeof memory),
-           change->fit == TY_FIT_YES     ? "fits"
-           : change->fit == TY_FIT_TIGHT ? "tight"
-                                         : "does not fit",
-           change->numerics ? ", other numerics" : "");
+           cli_fit_text(change->fit), change->numerics ? ", other numerics" : "");
 }
 
 static void print_changes(const struct ty_explanation *e)

@@ -592,6 +592,7 @@ struct ty_storage; /* trainyard_storage.h */
 struct ty_storage_report;
 enum ty_rung { TY_RUNG_AUTO, TY_RUNG_SCREEN, TY_RUNG_BOUND, TY_RUNG_SIMULATE, TY_RUNG_FULL };
 enum ty_fit { TY_FIT_NO, TY_FIT_TIGHT, TY_FIT_YES };
+TY_API const char *ty_fit_name(enum ty_fit fit); /* "no", "tight", "fits" */
 
 /* One broken rule. `rule` is a short stable name ("heads_tp"), `legal` the admissible values. */
 struct ty_violation {

@@ -83,6 +83,11 @@ TY_API TY_MUST_CHECK ty_status ty_quantity_parse(const char *text, enum ty_unit 
 /* Human form with a unit: "50 GB/s", "80 GiB". returns out. */
 TY_API const char *ty_quantity_text(double value, enum ty_unit unit, char *out, size_t bytes);
 
+/* How far a typed name is from a known one, for "did you mean": insertions, deletions and
+ * replacements of bytes (Levenshtein) that turn a into b, of the first 63 bytes of each.
+ * Cost: the product of the lengths. Thread-safe. */
+TY_API size_t ty_text_distance(const char *a, const char *b);
+
 /* Canonical JSON of an input (readable back by the reader of its kind); free with ty_text_free.
  * For a model: our own form, which ty_model_load also accepts. NULL when out of memory. */
 TY_API char *ty_spec_write(enum ty_kind kind, const void *value);

@@ -415,3 +415,8 @@ const char *ty_mem_name(enum ty_mem component)
     };
     return (uint32_t)component < TY_N_MEM ? names[component] : "unknown";
 }
+
+const char *ty_fit_name(enum ty_fit fit)
+{
+    return fit == TY_FIT_YES ? "fits" : fit == TY_FIT_TIGHT ? "tight" : "no";
+}

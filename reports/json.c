@@ -150,12 +150,6 @@ static void write_notes(struct json_writer *json, const char *key, enum ty_note_
     json_close(json);
 }
 
-const char *json_fit_name(enum ty_fit fit)
-{
-    return fit == TY_FIT_YES ? "fits" : fit == TY_FIT_TIGHT ? "tight" : "no";
-}
-
-/* Speed: null throughout for an infeasible plan, unless it is known to run (options.measured). */
 /* null where there is no time or nothing is known of its error */
 static void write_interval(struct json_writer *json, const char *key, const double interval[2],
                            double unknown)
@@ -170,6 +164,7 @@ static void write_interval(struct json_writer *json, const char *key, const doub
     json_close(json);
 }
 
+/* Speed: null throughout for an infeasible plan, unless it is known to run (options.measured). */
 static void write_speed(struct json_writer *json, const struct ty_prediction *p)
 {
     const bool known = p->feasible || isfinite(p->step_time_s);
@@ -247,7 +242,7 @@ void json_prediction(struct json_writer *json, const struct ty_prediction *p,
     bool judged = p->n_stages > 0; /* memory is computed only for a legal plan */
     json_bool(json, "feasible", p->feasible);
     write_violations(json, p);
-    json_text(json, "fit", judged ? json_fit_name(p->fit) : NULL);
+    json_text(json, "fit", judged ? ty_fit_name(p->fit) : NULL);
     json_number(json, "headroom_bytes", judged ? p->headroom_bytes : (double)NAN);
     json_text(json, "largest_component", judged ? ty_mem_name(p->largest_component) : NULL);
     write_speed(json, p);

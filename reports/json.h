@@ -15,7 +15,5 @@ void json_prediction(struct json_writer *json, const struct ty_prediction *p,
 /* json_storage.c: the keys "input" and "checkpoint", "run"; nothing where there is none. */
 void json_storage(struct json_writer *json, const struct ty_storage_report *storage);
 void json_forecast(struct json_writer *json, const struct ty_forecast *forecast);
-/* "fits", "tight", "no" */
-const char *json_fit_name(enum ty_fit fit);
 
 #endif

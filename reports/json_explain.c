@@ -71,7 +71,7 @@ static void write_change(struct json_writer *json, const char *key, const struct
     json_text(json, "to", change->to);
     json_number(json, "step_time_s", change->step_time_s);
     json_number(json, "step_pct", change->step_pct);
-    json_text(json, "fit", json_fit_name(change->fit));
+    json_text(json, "fit", ty_fit_name(change->fit));
     json_number(json, "peak_bytes", change->peak_bytes);
     json_number(json, "peak_change_bytes", change->peak_change_bytes);
     json_number(json, "headroom_bytes", change->headroom_bytes);

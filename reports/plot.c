@@ -70,6 +70,41 @@ void plot_quote(FILE *script, const char *text)
     fputc('\'', script);
 }
 
+/* The numbers of one query under their heading. */
+static ty_status write_block(const struct report *report, const struct study *study,
+                             const char *heading, const char *sql, FILE *data)
+{
+    struct store_rows *rows;
+    int n_columns = 1;
+    for (const char *c = heading; *c; c++)
+        n_columns += *c == '\t';
+    const ty_status status = store_ask(report->store, sql, study->id, &rows, report->error);
+    if (status != TY_OK)
+        return status;
+    fprintf(data, "# %s\n", heading);
+    while (store_next(rows))
+        for (int i = 0; i < n_columns; i++)
+            plot_value(data, store_number(rows, i), i + 1 < n_columns ? '\t' : '\n');
+    return store_done(rows, report->error);
+}
+
+ty_status plot_table(const struct report *report, const struct study *study,
+                     const struct plot *plot, const char *heading, const char *first,
+                     const char *second)
+{
+    FILE *data;
+    ty_status status = report_create(report, study, plot->name, ".tsv", &data);
+    if (status != TY_OK)
+        return status;
+    status = write_block(report, study, heading, first, data);
+    if (status == TY_OK && second) {
+        fputs("\n\n", data); /* two blank lines part the blocks */
+        status = write_block(report, study, heading, second, data);
+    }
+    const ty_status closed = report_close(report, data);
+    return status == TY_OK ? closed : status;
+}
+
 ty_status plot_begin(const struct report *report, const struct study *study,
                      const struct plot *plot, const char *detail, FILE **script)
 {

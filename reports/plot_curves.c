@@ -135,46 +135,20 @@ ty_status plot_scaling(struct report *report, const struct study *study, struct 
     return plot_end(report, study, plot, gp);
 }
 
-/* One query into a block of the data file. */
-static ty_status write_block(const struct report *report, const struct study *study,
-                             const char *sql, FILE *data)
-{
-    struct store_rows *rows;
-    ty_status status = store_ask(report->store, sql, study->id, &rows, report->error);
-    if (status != TY_OK)
-        return status;
-    fputs("# gpus\ttokens_per_s\tplans\ttp\tpp\n", data);
-    while (store_next(rows))
-        for (int i = 0; i < 5; i++)
-            plot_value(data, store_number(rows, i), i < 4 ? '\t' : '\n');
-    fputs("\n\n", data); /* two blank lines: the next `index` of gnuplot */
-    return store_done(rows, report->error);
-}
-
 /* At most 200 marks a GPU count: plans within half a percent of the fastest share one. */
 static ty_status write_pareto_data(const struct report *report, const struct study *study,
                                    const struct plot *plot)
 {
-    FILE *data;
-    ty_status status = report_create(report, study, plot->name, ".tsv", &data);
-    if (status != TY_OK)
-        return status;
-    status = write_block(report, study,
-                         "SELECT gpus, max(tokens_per_s), count(*), tp, pp FROM prediction,"
-                         " (SELECT max(tokens_per_s) AS top FROM prediction"
-                         "  WHERE study_id = ?1 AND feasible)"
-                         " WHERE study_id = ?1 AND feasible"
-                         " GROUP BY gpus, CAST(200.0 * tokens_per_s / top AS INTEGER)"
-                         " ORDER BY gpus",
-                         data);
-    if (status == TY_OK)
-        status = write_block(report, study,
-                             "SELECT p.gpus, p.tokens_per_s, 1, tp, pp FROM pareto AS p"
-                             " JOIN prediction ON id = prediction_id WHERE p.study_id = ?1"
-                             " ORDER BY p.gpus",
-                             data);
-    ty_status closed = report_close(report, data);
-    return status == TY_OK ? closed : status;
+    return plot_table(report, study, plot, "gpus\ttokens_per_s\tplans\ttp\tpp",
+                      "SELECT gpus, max(tokens_per_s), count(*), tp, pp FROM prediction,"
+                      " (SELECT max(tokens_per_s) AS top FROM prediction"
+                      "  WHERE study_id = ?1 AND feasible)"
+                      " WHERE study_id = ?1 AND feasible"
+                      " GROUP BY gpus, CAST(200.0 * tokens_per_s / top AS INTEGER)"
+                      " ORDER BY gpus",
+                      "SELECT p.gpus, p.tokens_per_s, 1, tp, pp FROM pareto AS p"
+                      " JOIN prediction ON id = prediction_id WHERE p.study_id = ?1"
+                      " ORDER BY p.gpus");
 }
 
 ty_status plot_pareto(struct report *report, const struct study *study, struct plot *plot)

@@ -5,21 +5,6 @@
 
 #include <math.h>
 
-/* One query of numbers into a block of the data file. */
-static ty_status write_numbers(const struct report *report, int64_t id, const char *sql, int n,
-                               FILE *data)
-{
-    struct store_rows *rows;
-    ty_status status = store_ask(report->store, sql, id, &rows, report->error);
-    if (status != TY_OK)
-        return status;
-    while (store_next(rows))
-        for (int i = 0; i < n; i++)
-            plot_value(data, store_number(rows, i), i + 1 < n ? '\t' : '\n');
-    fputs("\n\n", data);
-    return store_done(rows, report->error);
-}
-
 /* ---- shares ------------------------------------------------------------------------------- */
 
 static ty_status write_names(const struct report *report, const struct study *study, FILE *gp)
@@ -42,17 +27,12 @@ static ty_status write_names(const struct report *report, const struct study *st
 
 ty_status plot_shares(struct report *report, const struct study *study, struct plot *plot)
 {
-    FILE *data, *gp;
-    ty_status status = report_create(report, study, plot->name, ".tsv", &data);
-    if (status != TY_OK)
-        return status;
-    fputs("# place\tspeed_over_equal\tgpus\n", data);
-    status = write_numbers(report, study->id,
-                           "SELECT -place, tokens_per_s / equal_tokens_per_s, gpus FROM split_job"
-                           " WHERE study_id = ?1 ORDER BY place",
-                           3, data);
-    const ty_status closed = report_close(report, data);
-    status = status == TY_OK ? closed : status;
+    FILE *gp;
+    ty_status status =
+        plot_table(report, study, plot, "place\tspeed_over_equal\tgpus",
+                   "SELECT -place, tokens_per_s / equal_tokens_per_s, gpus FROM split_job"
+                   " WHERE study_id = ?1 ORDER BY place",
+                   NULL);
     if (status == TY_OK)
         status = plot_begin(report, study, plot, "speed over that of an equal share", &gp);
     if (status != TY_OK)
@@ -105,23 +85,13 @@ static ty_status write_lines(const struct report *report, const struct study *st
 
 ty_status plot_curves(struct report *report, const struct study *study, struct plot *plot)
 {
-    FILE *data, *gp;
-    ty_status status = report_create(report, study, plot->name, ".tsv", &data);
-    if (status != TY_OK)
-        return status;
-    fputs("# job\tgpus\tspeed_over_equal\n", data);
-    status = write_numbers(report, study->id,
-                           "SELECT place, c.gpus, c.tokens_per_s / equal_tokens_per_s"
-                           " FROM split_curve AS c JOIN split_job USING (study_id, place)"
-                           " WHERE study_id = ?1 ORDER BY place, c.gpus",
-                           3, data);
-    if (status == TY_OK)
-        status = write_numbers(report, study->id,
-                               "SELECT place, gpus, tokens_per_s / equal_tokens_per_s"
-                               " FROM split_job WHERE study_id = ?1 ORDER BY place",
-                               3, data);
-    const ty_status closed = report_close(report, data);
-    status = status == TY_OK ? closed : status;
+    FILE *gp;
+    ty_status status = plot_table(report, study, plot, "job\tgpus\tspeed_over_equal",
+                                  "SELECT place, c.gpus, c.tokens_per_s / equal_tokens_per_s"
+                                  " FROM split_curve AS c JOIN split_job USING (study_id, place)"
+                                  " WHERE study_id = ?1 ORDER BY place, c.gpus",
+                                  "SELECT place, gpus, tokens_per_s / equal_tokens_per_s"
+                                  " FROM split_job WHERE study_id = ?1 ORDER BY place");
     if (status == TY_OK)
         status = plot_begin(report, study, plot, "best plan of each count", &gp);
     if (status != TY_OK)

@@ -24,28 +24,16 @@ static ty_status count_axes(const struct report *report, const struct study *stu
 
 /* ---- knee --------------------------------------------------------------------------------- */
 
-static ty_status write_knee_data(const struct report *report, const struct study *study,
-                                 const struct plot *plot, char path[64])
+static ty_status ask_path(const struct report *report, const struct study *study, char path[64])
 {
-    FILE *data;
     struct store_rows *rows;
-    ty_status status = report_create(report, study, plot->name, ".tsv", &data);
+    const ty_status status =
+        store_ask(report->store, "SELECT path FROM axis WHERE study_id = ?1 AND axis = 0 LIMIT 1",
+                  study->id, &rows, report->error);
     if (status != TY_OK)
         return status;
-    fputs("# value\ttokens_per_s_per_gpu\tas_it_is\n", data);
-    status = store_ask(report->store,
-                       "SELECT number, alone_tokens_per_s_per_gpu, base_tokens_per_s_per_gpu, path"
-                       " FROM axis WHERE study_id = ?1 AND axis = 0 ORDER BY number",
-                       study->id, &rows, report->error);
-    while (status == TY_OK && store_next(rows)) {
-        for (int i = 0; i < 3; i++)
-            plot_value(data, store_number(rows, i), i < 2 ? '\t' : '\n');
-        text_format(path, 64, "%s", store_text(rows, 3));
-    }
-    if (status == TY_OK)
-        status = store_done(rows, report->error);
-    const ty_status closed = report_close(report, data);
-    return status == TY_OK ? closed : status;
+    text_format(path, 64, "%s", store_next(rows) ? store_text(rows, 0) : "");
+    return store_done(rows, report->error);
 }
 
 ty_status plot_knee(struct report *report, const struct study *study, struct plot *plot)
@@ -57,7 +45,12 @@ ty_status plot_knee(struct report *report, const struct study *study, struct plo
     plot->reason = "It needs a study of whatif with one numeric setting.";
     if (status != TY_OK || n_axes != 1 || n_numbers < 2)
         return status;
-    status = write_knee_data(report, study, plot, path);
+    status = plot_table(report, study, plot, "value\ttokens_per_s_per_gpu\tas_it_is",
+                        "SELECT number, alone_tokens_per_s_per_gpu, base_tokens_per_s_per_gpu"
+                        " FROM axis WHERE study_id = ?1 AND axis = 0 ORDER BY number",
+                        NULL);
+    if (status == TY_OK)
+        status = ask_path(report, study, path);
     if (status == TY_OK)
         status = plot_begin(report, study, plot, "one setting varied", &gp);
     if (status != TY_OK)

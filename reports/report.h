@@ -70,6 +70,11 @@ ty_status plot_end(struct report *report, const struct study *study, struct plot
 void plot_quote(FILE *script, const char *text);
 /* A number for a data file. */
 void plot_value(FILE *data, double value, char end);
+/* Writes PREFIXname.tsv: the numbers of each query under the heading ("gpus\ttokens_per_s"), a
+ * block each, which gnuplot calls `index`. A query takes the study as ?1; second may be NULL. */
+ty_status plot_table(const struct report *report, const struct study *study,
+                     const struct plot *plot, const char *heading, const char *first,
+                     const char *second);
 
 /* ---- the plots: write data and script, draw, set plot->state ---- */
 ty_status plot_scaling(struct report *report, const struct study *study, struct plot *plot);

@@ -315,11 +315,6 @@ static int add_violations(ty_store *store, int64_t id, const struct ty_predictio
     return rc;
 }
 
-static const char *fit_name(enum ty_fit fit)
-{
-    return fit == TY_FIT_YES ? "fits" : fit == TY_FIT_TIGHT ? "tight" : "no";
-}
-
 ty_status ty_store_add_prediction(ty_store *store, int64_t study_id,
                                   const struct ty_prediction *prediction, struct ty_error *error)
 {
@@ -329,7 +324,7 @@ ty_status ty_store_add_prediction(ty_store *store, int64_t study_id,
                       .plan_id = -1,
                       .detailed = true,
                       .feasible = p->feasible,
-                      .fit = judged ? fit_name(p->fit) : NULL,
+                      .fit = judged ? ty_fit_name(p->fit) : NULL,
                       .plan = &p->plan,
                       .step_time_s = p->step_time_s,
                       .bound_s = p->bound_s,

@@ -23,6 +23,11 @@ struct want {
     double nic_bytes_per_s, host_mem_bytes;
 };
 
+/* 4 x H200 and 2 x MI300X; 2 sockets of 48 cores with 2 threads; 2063000 MiB */
+#define SLURM_H200                                                                                 \
+    .gpu = "h200-sxm", .gpus_per_node = 8, .nodes = 4, .cores = 96, .nic_bytes_per_s = 50e9,       \
+    .fabric = TY_FABRIC_INFINIBAND, .host_mem_bytes = 2063000.0 * 1048576.0
+
 static const struct want wants[] = {
     /* AWS: 4 switches of 2 GPUs and 1 NIC, device 20b0 = A100 40 GB, comments inside elements */
     {.file = "nccl/aws-p4d-24xl-topo.xml",
@@ -82,39 +87,10 @@ static const struct want wants[] = {
      .leaf = 2,
      .fabric = TY_FABRIC_INFINIBAND,
      .nic_bytes_per_s = 50e9},
-    /* 4 x H200 and 2 x MI300X; 2 sockets of 48 cores with 2 threads; 2063000 MiB */
-    {.file = "slurm/scontrol-show-node.txt",
-     .gpu = "h200-sxm",
-     .gpus_per_node = 8,
-     .nodes = 4,
-     .cores = 96,
-     .nic_bytes_per_s = 50e9,
-     .fabric = TY_FABRIC_INFINIBAND,
-     .host_mem_bytes = 2063000.0 * 1048576.0},
-    {.file = "slurm/scontrol-show-node-oneline.txt",
-     .gpu = "h200-sxm",
-     .gpus_per_node = 8,
-     .nodes = 4,
-     .cores = 96,
-     .nic_bytes_per_s = 50e9,
-     .fabric = TY_FABRIC_INFINIBAND,
-     .host_mem_bytes = 2063000.0 * 1048576.0},
-    {.file = "slurm/sinfo-N.txt",
-     .gpu = "h200-sxm",
-     .gpus_per_node = 8,
-     .nodes = 4,
-     .cores = 96,
-     .nic_bytes_per_s = 50e9,
-     .fabric = TY_FABRIC_INFINIBAND,
-     .host_mem_bytes = 2063000.0 * 1048576.0},
-    {.file = "slurm/sinfo-22.05.json",
-     .gpu = "h200-sxm",
-     .gpus_per_node = 8,
-     .nodes = 4,
-     .cores = 96,
-     .nic_bytes_per_s = 50e9,
-     .fabric = TY_FABRIC_INFINIBAND,
-     .host_mem_bytes = 2063000.0 * 1048576.0},
+    {.file = "slurm/scontrol-show-node.txt", SLURM_H200},
+    {.file = "slurm/scontrol-show-node-oneline.txt", SLURM_H200},
+    {.file = "slurm/sinfo-N.txt", SLURM_H200},
+    {.file = "slurm/sinfo-22.05.json", SLURM_H200},
     {.file = "slurm/scontrol-show-node.txt",
      .gpu_given = "mi300x",
      .gpu = "mi300x",

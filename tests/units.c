@@ -158,6 +158,16 @@ static void test_locale(void)
     setlocale(LC_NUMERIC, "C");
 }
 
+/* The examples of textbooks; the rest by hand. */
+static void test_distance(void)
+{
+    ok(ty_text_distance("kitten", "sitting") == 3 && ty_text_distance("sunday", "saturday") == 3,
+       "kitten to sitting, sunday to saturday: 3 edits");
+    ok(ty_text_distance("gpus", "gpus") == 0 && ty_text_distance("", "gpus") == 4 &&
+           ty_text_distance("gpus", "gups") == 2,
+       "equal names, an empty one, two letters swapped");
+}
+
 int main(void)
 {
     test_meaning();
@@ -165,5 +175,6 @@ int main(void)
     test_round_trip();
     test_shown();
     test_locale();
+    test_distance();
     return tap_done();
 }

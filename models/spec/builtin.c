@@ -2,7 +2,7 @@
  * Finding built-in files by folder and name. */
 #include "models/spec/builtin.h"
 
-#include "models/spec/text.h"
+#include "include/trainyard_tools.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -42,7 +42,7 @@ const char *builtin_nearest(const char *folder, const char *name)
     size_t least = SIZE_MAX;
     for (const struct builtin_file *file = builtin_files; file->name; file++) {
         const char *own = name_in(file, folder);
-        size_t distance = own ? text_distance(own, name) : SIZE_MAX;
+        size_t distance = own ? ty_text_distance(own, name) : SIZE_MAX;
         if (distance < least) {
             least = distance;
             best = own;

@@ -4,7 +4,6 @@
 
 #include "include/trainyard_tools.h"
 #include "models/fields.h"
-#include "models/spec/text.h"
 #include "models/spec/units.h"
 #include "sim/error.h"
 
@@ -218,7 +217,7 @@ static size_t path_distance(const char *known, const char *path)
         start[length] = known[length];
     }
     start[length] = '\0';
-    const size_t whole = text_distance(known, path), part = text_distance(start, path);
+    const size_t whole = ty_text_distance(known, path), part = ty_text_distance(start, path);
     return whole < part ? whole : part;
 }
 

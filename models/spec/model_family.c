@@ -5,8 +5,8 @@
  * of the published tensors where one is known (tests/hf_configs.c).
  */
 #include "models/spec/model_family.h"
-#include "models/spec/text.h"
 
+#include "include/trainyard_tools.h"
 #include "sim/error.h"
 
 #include <string.h>
@@ -361,8 +361,8 @@ const char *family_nearest(const char *model_type)
 {
     size_t best = 0;
     for (size_t i = 1; i < N_FAMILIES; i++)
-        if (text_distance(model_type, families[i].model_type) <
-            text_distance(model_type, families[best].model_type))
+        if (ty_text_distance(model_type, families[i].model_type) <
+            ty_text_distance(model_type, families[best].model_type))
             best = i;
     return families[best].model_type;
 }

@@ -3,7 +3,7 @@
  * Levenshtein distance by rows:  d[i][j] = min(d[i-1][j] + 1, d[i][j-1] + 1, d[i-1][j-1] + (a !=
  * b))
  */
-#include "models/spec/text.h"
+#include "include/trainyard_tools.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-size_t text_distance(const char *a, const char *b)
+size_t ty_text_distance(const char *a, const char *b)
 {
     size_t n_a = smaller(strlen(a), LONGEST), n_b = smaller(strlen(b), LONGEST);
     size_t row[LONGEST + 1];
