@@ -15,14 +15,20 @@
 #include "cli/cli.h"
 
 #define AXES_MAX        8
-#define AXIS_MAX_VALUES 256
-#define AXIS_TEXT       64
+#define AXIS_MAX_VALUES 65536
+#define AXES_MAX_POINTS 1000000000
+#define AXIS_TEXT       64 /* bytes of a value as text */
+
+/* Place of an axis that a command line is to leave out. */
+#define AXIS_OUT UINT32_MAX
 
 struct axis {
     uint32_t setting; /* index into args->settings */
     uint32_t n;
-    char text[AXIS_MAX_VALUES][AXIS_TEXT]; /* as --set takes it, unit included */
-    double number[AXIS_MAX_VALUES];        /* NAN for names */
+    char **text;    /* [n] as --set takes it, unit included */
+    double *number; /* [n] NAN for names */
+    double *alone;  /* [n] for the caller: tokens/s/GPU of each value alone; NAN at first */
+    uint32_t capacity;
 };
 
 struct axes {
@@ -30,17 +36,17 @@ struct axes {
     struct axis axis[AXES_MAX];
 };
 
-/* Finds the axes among the --set settings. returns TY_OK or TY_ERR_INPUT. */
+/* Finds the axes among the --set settings. Free with axes_free, after a failure too. returns TY_OK
+ * or TY_ERR_INPUT (no list or range, too many values or points, a later setting of the same field,
+ * out of memory). */
 ty_status axes_find(const struct cli_args *args, struct axes *out, struct ty_error *error);
+void axes_free(struct axes *axes);
 uint64_t axes_n_points(const struct axes *axes);
-/* Value of an axis at a point; the last axis varies fastest. */
-uint32_t axes_value(const struct axes *axes, uint64_t point, uint32_t axis);
-/* Command lines: of a point; with one axis alone at one value; without any axis. A setting left
- * out keeps what the files say. */
-void axes_point(const struct axes *axes, const struct cli_args *args, uint64_t point,
-                struct cli_args *out);
-void axes_single(const struct axes *axes, const struct cli_args *args, uint32_t only,
-                 uint32_t value, struct cli_args *out);
-void axes_base(const struct axes *axes, const struct cli_args *args, struct cli_args *out);
+/* Places of the values at a point; the last axis varies fastest. */
+void axes_places(const struct axes *axes, uint64_t point, uint32_t place[AXES_MAX]);
+/* The command line with the value at place[i] of each axis. AXIS_OUT: without the axis, so that its
+ * field keeps what the files say. */
+void axes_line(const struct axes *axes, const struct cli_args *args, const uint32_t place[AXES_MAX],
+               struct cli_args *out);
 
 #endif

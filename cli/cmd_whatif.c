@@ -36,52 +36,24 @@ static ty_status search_point(struct whatif *w, struct answer *out)
     return status == TY_ERR_INFEASIBLE ? TY_OK : status;
 }
 
-static bool take_only(void *user, const struct ty_score *score)
+static ty_status load_point(struct whatif *w, const uint32_t place[AXES_MAX])
 {
-    struct answer *out = user;
-    *out = (struct answer){.feasible = isfinite(score->step_time_s), .score = *score};
-    return true;
+    axes_line(&w->axes, w->args, place, &w->point);
+    return cli_load(&w->point, true, &w->inputs, &w->error);
 }
 
-/* The kept plan under the inputs of the point: a crossing of nothing. */
-static ty_status predict_point(struct whatif *w, struct answer *out)
-{
-    const struct ty_cross cross = {.model = &w->inputs.model,
-                                   .cluster = &w->inputs.cluster,
-                                   .profile = &w->inputs.profile,
-                                   .plan = &w->kept,
-                                   .price = w->inputs.options.price,
-                                   .options = w->inputs.options,
-                                   .n_threads = 1,
-                                   .allow_tight = true};
-    return ty_cross_run(&cross, take_only, out, &w->error);
-}
-
-/* The kept plan with what the point's own settings say of it. */
-static void keep_plan(struct whatif *w)
-{
-    const struct ty_plan given = w->inputs.plan;
-    w->kept = w->base.score.plan;
-    size_t n = 0;
-    const struct ty_field *fields = ty_fields(TY_KIND_PLAN, &n);
-    for (uint32_t i = 0; i < w->axes.n; i++) {
-        const struct cli_setting *setting = &w->point.settings[w->axes.axis[i].setting];
-        for (size_t k = 0; setting->kind == TY_KIND_PLAN && k < n; k++)
-            if (strcmp(fields[k].path, setting->path) == 0)
-                memcpy((char *)&w->kept + fields[k].offset, (const char *)&given + fields[k].offset,
-                       fields[k].size);
-    }
-}
-
-/* Answers the command line in w->point. */
-static ty_status ask(struct whatif *w, bool keep, struct answer *out)
+/* Searches the best plan at places of the axes. */
+static ty_status ask(struct whatif *w, const uint32_t place[AXES_MAX], struct answer *out)
 {
     *out = (struct answer){0};
-    ty_status status = cli_load(&w->point, true, &w->inputs, &w->error);
-    if (status != TY_OK || !keep)
-        return status == TY_OK ? search_point(w, out) : status;
-    keep_plan(w);
-    return predict_point(w, out);
+    const ty_status status = load_point(w, place);
+    return status == TY_OK ? search_point(w, out) : status;
+}
+
+static void leave_all(uint32_t place[AXES_MAX])
+{
+    for (uint32_t i = 0; i < AXES_MAX; i++)
+        place[i] = AXIS_OUT;
 }
 
 /* ---- all points ----------------------------------------------------------------------------- */
@@ -96,9 +68,27 @@ static void compare(const struct whatif *w, struct answer *answer)
 {
     if (!answer->feasible || !w->base.feasible)
         return;
-    const struct ty_rated point = rated(w->point_inputs, &answer->score);
+    const struct ty_rated point = rated(&w->inputs, &answer->score);
     const struct ty_rated base = rated(&w->base_inputs, &w->base.score);
     ty_ratio_of(&point, &base, &answer->to_base);
+}
+
+/* Speed of the values of one axis alone; user: [n]. */
+static bool take_alone(void *user, const struct ty_score *score)
+{
+    double *alone = user;
+    if (isfinite(score->step_time_s))
+        alone[score->plan_id] = score->tokens_per_s_per_gpu;
+    return !cli_interrupted();
+}
+
+/* Faster than the best so far; of equals the first point leads. */
+static bool leads(const struct whatif *w, const struct ty_score *score)
+{
+    const double best = w->best.score.tokens_per_s_per_gpu;
+    if (!w->best.feasible || score->tokens_per_s_per_gpu > best)
+        return true;
+    return !(score->tokens_per_s_per_gpu < best) && score->plan_id < w->best_point;
 }
 
 /* Counts a point, keeps it to be shown, stores it. */
@@ -112,23 +102,23 @@ static bool take_point(void *user, const struct ty_score *score)
     if (w->answers)
         w->answers[point] = answer;
     if (w->axes.n == 1)
-        w->alone[point] = answer.feasible ? score->tokens_per_s_per_gpu : (double)NAN;
-    if (answer.feasible &&
-        (!w->best.feasible || score->tokens_per_s_per_gpu > w->best.score.tokens_per_s_per_gpu)) {
+        take_alone(w->axes.axis[0].alone, score);
+    if (answer.feasible && leads(w, score)) {
         w->best = answer;
         w->best_point = point;
     }
-    cli_progress_show(&w->progress, point + 1, w->n_points);
+    cli_progress_show(&w->progress, ++w->n_done, w->n_points);
     return (!w->study.store || cli_study_add(&w->study, score, &w->error) == TY_OK) &&
            !cli_interrupted();
 }
 
 /* The answer of a point that the study holds; its inputs are loaded for the comparison. */
-static ty_status recall(struct whatif *w, uint64_t point, struct answer *out)
+static ty_status recall(struct whatif *w, uint64_t point, const uint32_t place[AXES_MAX],
+                        struct answer *out)
 {
     bool found = false;
     *out = (struct answer){0};
-    ty_status status = cli_load(&w->point, true, &w->inputs, &w->error);
+    ty_status status = load_point(w, place);
     if (status == TY_OK)
         status = ty_store_score(w->study.store, w->study.id, point, &out->score, &found, &w->error);
     out->feasible = status == TY_OK && found && isfinite(out->score.step_time_s);
@@ -141,11 +131,12 @@ static ty_status ask_point(struct whatif *w, uint64_t point)
 {
     const struct ty_share *share = &w->study.share;
     struct answer answer;
-    if (share->n_shards && ty_shard_of(point, share->n_shards) != share->shard)
+    uint32_t place[AXES_MAX];
+    if (!cli_shard_has(share, point))
         return TY_OK;
-    axes_point(&w->axes, w->args, point, &w->point);
-    ty_status status = ty_known_find(share, point) ? recall(w, point, &answer)
-                                                   : ask(w, w->args->keep_plan, &answer);
+    axes_places(&w->axes, point, place);
+    ty_status status =
+        ty_known_find(share, point) ? recall(w, point, place, &answer) : ask(w, place, &answer);
     if (status != TY_OK)
         return status;
     if (!answer.feasible)
@@ -160,14 +151,26 @@ static ty_status ask_all(struct whatif *w)
 {
     ty_status status = TY_OK;
     cli_progress_start(&w->progress, w->args->quiet);
-    const bool plain = w->args->keep_plan && whatif_is_plain(w);
-    w->point_inputs = plain ? &w->base_inputs : &w->inputs;
-    if (plain)
-        status = whatif_cross(w, take_point);
-    else
-        for (uint64_t point = 0; point < w->n_points && status == TY_OK; point++)
-            status = ask_point(w, point);
+    if (w->args->keep_plan)
+        status = whatif_kept(w, (1u << w->axes.n) - 1, &w->study.share, take_point, w);
+    for (uint64_t point = 0; !w->args->keep_plan && point < w->n_points && status == TY_OK; point++)
+        status = ask_point(w, point);
     cli_progress_end(&w->progress);
+    return status;
+}
+
+static ty_status search_alone(struct whatif *w, uint32_t axis)
+{
+    ty_status status = TY_OK;
+    uint32_t place[AXES_MAX];
+    leave_all(place);
+    for (uint32_t k = 0; status == TY_OK && k < w->axes.axis[axis].n; k++) {
+        struct answer answer;
+        place[axis] = k;
+        status = ask(w, place, &answer);
+        if (answer.feasible)
+            w->axes.axis[axis].alone[k] = answer.score.tokens_per_s_per_gpu;
+    }
     return status;
 }
 
@@ -175,14 +178,10 @@ static ty_status ask_all(struct whatif *w)
 static ty_status ask_alone(struct whatif *w)
 {
     ty_status status = TY_OK;
-    for (uint32_t i = 0; w->axes.n > 1 && i < w->axes.n; i++)
-        for (uint32_t value = 0; status == TY_OK && value < w->axes.axis[i].n; value++) {
-            struct answer answer;
-            axes_single(&w->axes, w->args, i, value, &w->point);
-            status = ask(w, w->args->keep_plan, &answer);
-            w->alone[i * AXIS_MAX_VALUES + value] =
-                answer.feasible ? answer.score.tokens_per_s_per_gpu : (double)NAN;
-        }
+    for (uint32_t i = 0; w->axes.n > 1 && status == TY_OK && i < w->axes.n; i++)
+        status = w->args->keep_plan
+                     ? whatif_kept(w, 1u << i, NULL, take_alone, w->axes.axis[i].alone)
+                     : search_alone(w, i);
     return status;
 }
 
@@ -203,22 +202,36 @@ static ty_status store_base(struct whatif *w)
     return status;
 }
 
+static ty_status load_base(struct whatif *w)
+{
+    uint32_t place[AXES_MAX];
+    leave_all(place);
+    axes_line(&w->axes, w->args, place, &w->point);
+    return cli_load(&w->point, true, &w->base_inputs, &w->error);
+}
+
+static bool take_base(void *user, const struct ty_score *score)
+{
+    struct answer *base = user;
+    *base = (struct answer){.feasible = isfinite(score->step_time_s), .score = *score};
+    return true;
+}
+
 /* The best plan without the axes; at its bound, where the points will be. */
 static ty_status ask_base(struct whatif *w)
 {
-    axes_base(&w->axes, w->args, &w->point);
-    ty_status status = cli_load(&w->point, true, &w->base_inputs, &w->error);
+    uint32_t place[AXES_MAX];
+    leave_all(place);
+    ty_status status = load_base(w);
     w->base_inputs.options.effects = false;
     if (status == TY_OK)
-        status = ask(w, false, &w->base);
+        status = ask(w, place, &w->base);
     if (status != TY_OK || !w->base.feasible)
         return status;
     if (w->study.store)
         status = store_base(w);
-    if (status == TY_OK && w->base_inputs.options.rung == TY_RUNG_BOUND) {
-        w->kept = w->base.score.plan;
-        status = predict_point(w, &w->base);
-    }
+    if (status == TY_OK && w->base_inputs.options.rung == TY_RUNG_BOUND)
+        status = whatif_kept(w, 0, NULL, take_base, &w->base);
     return status;
 }
 
@@ -229,8 +242,7 @@ static ty_status open_study(struct whatif *w)
 {
     char *details = NULL;
     size_t bytes;
-    axes_base(&w->axes, w->args, &w->point);
-    const ty_status status = cli_load(&w->point, true, &w->base_inputs, &w->error);
+    const ty_status status = load_base(w);
     FILE *file = status == TY_OK ? open_memstream(&details, &bytes) : NULL;
     if (!file)
         return status == TY_OK ? cli_refuse(&w->error, "whatif", "out of memory") : status;
@@ -247,20 +259,17 @@ static ty_status open_study(struct whatif *w)
 static ty_status close_study(struct whatif *w)
 {
     struct ty_axis axes[AXES_MAX];
-    const char *text[AXES_MAX][AXIS_MAX_VALUES];
     uint64_t stride = 1;
     for (uint32_t i = w->axes.n; i-- > 0;) {
         const struct axis *axis = &w->axes.axis[i];
-        for (uint32_t k = 0; k < axis->n; k++)
-            text[i][k] = axis->text[k];
         axes[i] = (struct ty_axis){.path = whatif_setting(w, i)->path,
                                    .n = axis->n,
                                    .stride = stride,
-                                   .text = text[i],
+                                   .text = (const char *const *)axis->text,
                                    .number = axis->number,
                                    .base = w->base.feasible ? w->base.score.tokens_per_s_per_gpu
                                                             : (double)NAN,
-                                   .alone = &w->alone[i * AXIS_MAX_VALUES]};
+                                   .alone = axis->alone};
         stride *= axis->n;
     }
     const ty_status status =
@@ -288,8 +297,7 @@ static ty_status prepare(struct whatif *w)
                           (unsigned long long)w->n_points);
     if (w->n_points <= WHATIF_MOST_SHOWN)
         w->answers = calloc(w->n_points, sizeof *w->answers);
-    w->alone = calloc((size_t)AXES_MAX * AXIS_MAX_VALUES, sizeof *w->alone);
-    if (!w->alone || (w->n_points <= WHATIF_MOST_SHOWN && !w->answers))
+    if (w->n_points <= WHATIF_MOST_SHOWN && !w->answers)
         return cli_refuse(&w->error, "whatif", "out of memory");
     return open_study(w);
 }
@@ -314,12 +322,12 @@ static int run(struct whatif *w)
     cli_interrupt_catch();
     if (status == TY_OK)
         status = ask_all(w);
-    if (cli_interrupted() && status == TY_ERR_CANCELLED)
-        return cli_interrupt_status(&w->study);
     if (status == TY_OK && cli_study_is_shard(&w->study))
         return print_shard(w);
     if (status == TY_OK && w->base.feasible)
         status = ask_alone(w);
+    if (cli_interrupted() && status == TY_ERR_CANCELLED)
+        return cli_interrupt_status(&w->study);
     if (status == TY_OK && w->study.store)
         status = close_study(w);
     if (status != TY_OK)
@@ -339,7 +347,9 @@ int cmd_whatif(struct cli_args *args)
     const int status = run(w);
     cli_study_close(&w->study);
     free(w->answers);
-    free(w->alone);
+    axes_free(&w->axes);
+    cli_inputs_free(&w->inputs);
+    cli_inputs_free(&w->base_inputs);
     free(w);
     return status;
 }

@@ -117,3 +117,8 @@ ty_status cli_shard(const struct cli_args *args, struct ty_share *out, struct ty
     out->n_shards = share.n_shards;
     return TY_OK;
 }
+
+bool cli_shard_has(const struct ty_share *share, uint64_t id)
+{
+    return !share || !share->n_shards || ty_shard_of(id, share->n_shards) == share->shard;
+}

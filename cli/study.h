@@ -32,6 +32,8 @@ bool cli_study_is_shard(const struct cli_study *study);
 /* --shard "i/n", "auto" or "auto/n": from TRAINYARD_SHARD, a Slurm array, MPI, srun or a Kubernetes
  * index. n_shards stays 0 without the option. */
 ty_status cli_shard(const struct cli_args *args, struct ty_share *out, struct ty_error *error);
+/* Is a plan or point of the shard? share NULL: all are. */
+bool cli_shard_has(const struct ty_share *share, uint64_t id);
 
 /* From here on SIGINT and SIGTERM ask the command to stop; the second one kills as usual. */
 void cli_interrupt_catch(void);

@@ -19,15 +19,12 @@ struct answer {
 struct whatif {
     const struct cli_args *args;
     struct cli_args point;    /* the command line of the point at hand */
-    struct cli_inputs inputs; /* of that point */
+    struct cli_inputs inputs; /* of that point; of a kept plan: up to plain fields */
     struct cli_inputs base_inputs;
-    const struct cli_inputs *point_inputs; /* those of the points, up to plain fields */
     struct axes axes;
-    struct ty_plan kept; /* with --keep-plan: of the base */
     struct answer base;
     struct answer *answers; /* [n_points]; NULL beyond WHATIF_MOST_SHOWN */
-    double *alone;          /* [AXES_MAX][AXIS_MAX_VALUES] tokens/s/GPU of each value alone */
-    uint64_t n_points, n_feasible;
+    uint64_t n_points, n_done, n_feasible;
     struct answer best; /* of all points, first of equals */
     uint64_t best_point;
     struct cli_study study;
@@ -40,9 +37,10 @@ void whatif_print(const struct whatif *w);
 void whatif_print_json(const struct whatif *w);
 const struct cli_setting *whatif_setting(const struct whatif *w, uint32_t axis);
 
-/* whatif_fast.c: a kept plan at every point, where each axis is a plain field. */
-bool whatif_is_plain(const struct whatif *w);
-/* Calls fn for every point in order. */
-ty_status whatif_cross(struct whatif *w, ty_cross_fn *fn);
+/* whatif_kept.c: the base's plan where the axes with a bit in `axes` are crossed and the others are
+ * left out. Calls fn for every point of the share (NULL: all); the number of a point counts the
+ * axes of `axes` alone, the last fastest. */
+ty_status whatif_kept(struct whatif *w, uint32_t axes, const struct ty_share *share,
+                      ty_cross_fn *fn, void *user);
 
 #endif

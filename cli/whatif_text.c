@@ -69,7 +69,7 @@ static uint64_t knee(const struct whatif *w)
     const struct axis *axis = &w->axes.axis[0];
     for (uint64_t i = 0; w->axes.n == 1 && i + 1 < w->n_points; i++) {
         const double more = log(axis->number[i + 1] / axis->number[i]);
-        const double gain = log(w->alone[i + 1] / w->alone[i]);
+        const double gain = log(axis->alone[i + 1] / axis->alone[i]);
         if (more > 0.0 && gain / more < KNEE_ELASTICITY)
             return i;
     }
@@ -107,8 +107,10 @@ static void print_answer(const struct whatif *w, const struct answer *answer)
 
 static void print_values(const struct whatif *w, uint64_t point)
 {
+    uint32_t place[AXES_MAX];
+    axes_places(&w->axes, point, place);
     for (uint32_t i = 0; i < w->axes.n; i++)
-        printf("%-20s ", w->axes.axis[i].text[axes_value(&w->axes, point, i)]);
+        printf("%-20s ", w->axes.axis[i].text[place[i]]);
 }
 
 static void print_points(const struct whatif *w)
@@ -169,11 +171,11 @@ static void print_tornado(const struct whatif *w)
         return;
     printf("\neach alone, change of tokens/s/GPU\n");
     for (uint32_t i = 0; i < w->axes.n; i++) {
+        const struct axis *axis = &w->axes.axis[i];
         double low = 0.0, high = 0.0;
-        for (uint32_t value = 0; value < w->axes.axis[i].n; value++) {
+        for (uint32_t value = 0; value < axis->n; value++) {
             const double change =
-                100.0 *
-                (w->alone[i * AXIS_MAX_VALUES + value] / w->base.score.tokens_per_s_per_gpu - 1.0);
+                100.0 * (axis->alone[value] / w->base.score.tokens_per_s_per_gpu - 1.0);
             low = fmin(low, change); /* of a NAN and a number: the number */
             high = fmax(high, change);
         }
@@ -238,12 +240,14 @@ static void print_json_answer(const struct whatif *w, const struct answer *answe
 
 static void print_json_values(const struct whatif *w, uint64_t point)
 {
+    uint32_t place[AXES_MAX];
+    axes_places(&w->axes, point, place);
     printf("\"settings\": {");
     for (uint32_t i = 0; i < w->axes.n; i++) {
         printf("%s", i ? ", " : "");
         cli_json_string(stdout, whatif_setting(w, i)->path);
         printf(": ");
-        cli_json_string(stdout, w->axes.axis[i].text[axes_value(&w->axes, point, i)]);
+        cli_json_string(stdout, w->axes.axis[i].text[place[i]]);
     }
     printf("}, ");
 }

@@ -26,6 +26,7 @@ struct ty_cross_axis {
     const struct ty_field *field;
     uint32_t n;
     const struct ty_patch *patch; /* [n] */
+    uint64_t stride; /* of the numbers of points; 0: the product of the n of later axes */
 };
 
 struct ty_cross {
@@ -38,13 +39,15 @@ struct ty_cross {
     uint32_t n_threads;
     bool allow_tight;
     const struct ty_share *share; /* of the points, as of the plans of a search; NULL: all */
+    uint64_t first;               /* number of the first point, of a part of a larger crossing */
     uint32_t n_axes;
     struct ty_cross_axis axis[TY_MAX_AXES];
 };
 
-/* Points in order; the last axis varies fastest, and score->plan_id is the number of the point. Its
- * step_time_s, and what follows from it, is NAN where the plan is not feasible. At the bound rung
- * it is the bound, and the breakdown is NAN. return false to stop. Called on the caller's thread.
+/* Points in order; the last axis varies fastest, and score->plan_id is the number of the point,
+ * first + sum(place on axis x stride). Its step_time_s, and what follows from it, is NAN where the
+ * plan is not feasible. At the bound rung it is the bound, and the breakdown is NAN. return false
+ * to stop. Called on the caller's thread.
  */
 typedef bool ty_cross_fn(void *user, const struct ty_score *score);
 

@@ -38,8 +38,9 @@ struct record_cache {
     struct arena arena;   /* entries and table */
     struct entry **table; /* [capacity], open addressing, at most half full */
     size_t capacity, n_entries;
-    struct setting *setting; /* the one the entries belong to */
-    struct item_list items;  /* scratch */
+    struct setting setting; /* the one the entries belong to, where there is one */
+    bool has_setting;
+    struct item_list items; /* scratch */
 };
 
 /* What a record is asked for. */
@@ -338,7 +339,7 @@ void record_cache_clear(struct record_cache *cache)
 {
     arena_reset(&cache->arena);
     cache->table = NULL;
-    cache->setting = NULL;
+    cache->has_setting = false;
     cache->capacity = cache->n_entries = 0;
 }
 
@@ -351,17 +352,14 @@ void record_cache_destroy(struct record_cache *cache)
     source.release(source.user, cache, sizeof *cache);
 }
 
-ty_status record_cache_use(struct record_cache *cache, const struct setting *setting)
+void record_cache_use(struct record_cache *cache, const struct setting *setting)
 {
     /* Bytes, padding included: a copy that differs in padding only costs a new computation. */
-    if (cache->setting && memcmp(cache->setting, setting, sizeof *setting) == 0)
-        return TY_OK;
+    if (cache->has_setting && memcmp(&cache->setting, setting, sizeof *setting) == 0)
+        return;
     record_cache_clear(cache);
-    cache->setting = arena_get(&cache->arena, 1, sizeof *setting);
-    if (!cache->setting)
-        return TY_ERR_NOMEM;
-    memcpy(cache->setting, setting, sizeof *setting);
-    return TY_OK;
+    memcpy(&cache->setting, setting, sizeof *setting);
+    cache->has_setting = true;
 }
 
 /* Place of a key: its entry, or the empty place where it belongs. */

@@ -24,7 +24,7 @@ ty_status record_cache_create(const struct ty_allocator *allocator, struct recor
 void record_cache_destroy(struct record_cache *cache);
 void record_cache_clear(struct record_cache *cache);
 /* Records belong to one setting: forgets them all when the cache was last used with another. */
-ty_status record_cache_use(struct record_cache *cache, const struct setting *setting);
+void record_cache_use(struct record_cache *cache, const struct setting *setting);
 
 /* The record of one pass under the setting of record_cache_use; computed on first use of its key.
  * The pointer lives until the cache is cleared. engine: scratch, reset by this function. */

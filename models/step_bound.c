@@ -106,14 +106,16 @@ struct ramp {
     double fill_s, drain_s;
 };
 
-static double stage_s(const struct step *step, uint32_t stage, const struct ramp *ramp)
+/* first: of the stage's first place. */
+static double stage_s(const struct step *step, uint32_t stage, const struct least *first,
+                      const struct ramp *ramp)
 {
     double all_s = 0.0, urgent_s = 0.0; /* urgent: what must be done before the drain begins */
     for (uint32_t place = stage; place < step->n_places; place += step->n_stages) {
         const uint32_t chunk = place / step->n_stages;
         const double n = pipeline_end_micro(&step->pipeline, chunk) -
                          pipeline_first_micro(&step->pipeline, chunk);
-        const struct least least = least_of(step, place);
+        const struct least least = place == stage ? *first : least_of(step, place);
         all_s += n * (least.forward_s + least.backward_s);
         urgent_s += n * (least.forward_s + fmin(least.dgrad_s, least.backward_s));
     }
@@ -180,7 +182,8 @@ ty_status step_bound(struct step *step, const struct setting *setting, const str
         const struct least least = least_of(step, stage); /* place `stage`: chunk 0, slot `stage` */
         struct held held;
         if (!both_ends || stage < step->n_stages / 2) /* the other half is its mirror image */
-            longest_s = fmax(longest_s, fmax(stage_s(step, stage, &ramp), streams_s(step, stage)));
+            longest_s =
+                fmax(longest_s, fmax(stage_s(step, stage, &least, &ramp), streams_s(step, stage)));
         ramp.fill_s += least.forward_s;
         ramp.drain_s += least.dgrad_s;
         step_held_stage(step, stage, &held);

@@ -107,9 +107,8 @@ ty_status step_prepare(struct step *step, const struct setting *setting, const s
     step->plain.recompute_layers = 0;
     step->jitter = 1.0 + profile->jitter_ratio * log2(plan->n_gpus);
     step->pass_fixed_s = profile->micro_fixed_s * profile->site_host_ratio / (2.0 * plan->vpp);
-    ty_status status = place_slots(step, slots);
-    if (status == TY_OK)
-        status = record_cache_use(step->records, setting);
+    record_cache_use(step->records, setting);
+    const ty_status status = place_slots(step, slots);
     return status == TY_OK ? load_records(step) : status;
 }
 

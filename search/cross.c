@@ -34,7 +34,7 @@ struct worker {
 struct crossing {
     const struct ty_cross *cross;
     uint32_t n_workers;
-    uint64_t first; /* point of the batch */
+    uint64_t first; /* index of the first point of the batch */
     struct worker *worker;
     struct ty_score *score; /* [BATCH] */
 };
@@ -57,7 +57,20 @@ static void *target(struct worker *worker, enum ty_kind kind)
     }
 }
 
-static void lay_values(const struct ty_cross *cross, uint64_t point, struct worker *worker)
+/* first + sum(place x stride) */
+static uint64_t number_of(const struct ty_cross *cross, uint64_t index)
+{
+    uint64_t number = cross->first, stride = 1;
+    for (uint32_t i = cross->n_axes; i-- > 0;) {
+        const struct ty_cross_axis *axis = &cross->axis[i];
+        number += index % axis->n * (axis->stride ? axis->stride : stride);
+        index /= axis->n;
+        stride *= axis->n;
+    }
+    return number;
+}
+
+static void lay_values(const struct ty_cross *cross, uint64_t index, struct worker *worker)
 {
     worker->cluster = *cross->cluster;
     worker->profile = *cross->profile;
@@ -67,8 +80,8 @@ static void lay_values(const struct ty_cross *cross, uint64_t point, struct work
     for (uint32_t i = cross->n_axes; i-- > 0;) {
         const struct ty_cross_axis *axis = &cross->axis[i];
         char *at = target(worker, axis->kind);
-        memcpy(at + axis->field->offset, axis->patch[point % axis->n].bytes, axis->field->size);
-        point /= axis->n;
+        memcpy(at + axis->field->offset, axis->patch[index % axis->n].bytes, axis->field->size);
+        index /= axis->n;
     }
 }
 
@@ -163,11 +176,11 @@ static void predict_point(void *context, uint32_t id, uint64_t index)
     struct crossing *crossing = context;
     struct worker *worker = &crossing->worker[id];
     struct ty_score *score = &crossing->score[index];
-    *score = (struct ty_score){.plan_id = crossing->first + index};
+    *score = (struct ty_score){.plan_id = number_of(crossing->cross, crossing->first + index)};
     if (!share_has(crossing->cross->share, score->plan_id))
         return;
     clear_score(score);
-    lay_values(crossing->cross, score->plan_id, worker);
+    lay_values(crossing->cross, crossing->first + index, worker);
     const ty_status status = predict(crossing->cross, worker, score);
     if (status != TY_OK && worker->failed == TY_OK) {
         worker->failed = status;
@@ -237,7 +250,7 @@ static ty_status run_batches(struct crossing *crossing, ty_cross_fn *fn, void *u
         if (status != TY_OK)
             return status;
         for (uint64_t i = 0; i < n; i++)
-            if (share_has(crossing->cross->share, crossing->first + i) &&
+            if (share_has(crossing->cross->share, crossing->score[i].plan_id) &&
                 !fn(user, &crossing->score[i]))
                 return error_set(error, TY_ERR_CANCELLED, "points", "cancelled");
     }

@@ -120,6 +120,48 @@ static void same_at_any_thread_count(void)
          "twice the rent, twice the money");
 }
 
+static bool place(void *user, const struct ty_score *score)
+{
+    struct seen *seen = user;
+    if (score->plan_id >= 24 || !isnan(seen->score[score->plan_id].step_time_s))
+        return false;
+    seen->score[score->plan_id] = *score;
+    seen->n++;
+    return true;
+}
+
+/* The middle axis as a loop outside, and each of these crossings in three shards: every point of
+ * the whole once, under its number. */
+static void in_parts(void)
+{
+    static struct seen whole, parts;
+    struct ty_cross cross = crossing(TY_RUNG_BOUND);
+    whole.n = parts.n = 0;
+    ok(ty_cross_run(&cross, keep, &whole, NULL) == TY_OK, "in one go");
+    for (int i = 0; i < 24; i++)
+        parts.score[i].step_time_s = (double)NAN;
+    bool done = true;
+    for (uint32_t i = 0; i < 12; i++) {
+        const struct ty_share share = {.shard = i / 4, .n_shards = 3};
+        struct ty_plan layout = plan;
+        layout.mbs = batches[i % 4];
+        cross = crossing(TY_RUNG_BOUND);
+        cross.plan = &layout;
+        cross.share = &share;
+        cross.first = 2 * (i % 4);
+        cross.n_axes = 2;
+        cross.axis[0].stride = 8;
+        cross.axis[1] = cross.axis[2];
+        done &= ty_cross_run(&cross, place, &parts, NULL) == TY_OK;
+    }
+    ok(done && parts.n == 24, "in parts: each point once");
+    bool equal = true;
+    for (int i = 0; i < 24; i++)
+        equal &= same(whole.score[i].step_time_s, parts.score[i].step_time_s) &&
+                 same(whole.score[i].outlay.money, parts.score[i].outlay.money);
+    ok(equal, "the same bits");
+}
+
 static bool stop(void *user, const struct ty_score *score)
 {
     (void)user, (void)score;
@@ -159,6 +201,7 @@ int main(void)
     as_predicted(TY_RUNG_SIMULATE, "simulated");
     as_predicted(TY_RUNG_BOUND, "bounded");
     same_at_any_thread_count();
+    in_parts();
     refuses();
     return tap_done();
 }

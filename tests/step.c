@@ -43,9 +43,10 @@ static double record_s(enum layer_what what, enum layer_phase phase)
     static struct engine *engine;
     const struct record *record = NULL;
     if ((!cache && record_cache_create(NULL, &cache) != TY_OK) ||
-        (!engine && engine_create(NULL, &engine) != TY_OK) ||
-        record_cache_use(cache, &c->setting) != TY_OK ||
-        record_get(cache, engine, &c->setting, &c->plan, what, 0, phase, &record) != TY_OK)
+        (!engine && engine_create(NULL, &engine) != TY_OK))
+        exit(1);
+    record_cache_use(cache, &c->setting);
+    if (record_get(cache, engine, &c->setting, &c->plan, what, 0, phase, &record) != TY_OK)
         exit(1);
     return record->time_s;
 }

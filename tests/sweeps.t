@@ -129,7 +129,8 @@ whatif() { # whatif FILE [OPTIONS]
     $run trainyard whatif --model llama2-7b --cluster dgx-a100 --gpus 16 --gbs 64 --seq 4096 --tp 2 \
         --set cluster.network.nic='50..400+10 Gb/s' --quiet --db "$file" "$@"
 }
-set -- --keep-plan --rung bound --set cluster.gpu.memory.bandwidth='1000..2000+50 GB/s'
+set -- --keep-plan --rung bound --set cluster.network.fabric=infiniband,roce \
+    --set cluster.gpu.memory.bandwidth='1000..2000+50 GB/s'
 for kind in kept searched; do
     [ $kind = searched ] && set -- --set plan.seq=2048,4096
     whatif "$kind.db" "$@" >"$kind.txt"

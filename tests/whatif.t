@@ -51,6 +51,52 @@ is(scalar @{ $fast->{points} }, 6, 'six points');
 my $mixed = json(@keep, '--set', 'cluster.gpu=h100-sxm,h200-sxm', @nic[0, 1]);
 is($mixed->{points}[2]{step_time_s}, $fast->{base}{step_time_s},
     'a name among the settings: the files are read at each point');
+
+# What predict says of the same plan and settings, by the kind each path is of.
+sub as_predict {
+    my ($points, $what, @with) = @_;
+    my $n_same = 0;
+    for my $point (@$points) {
+        my @set = map { ('--set', (/^input|^seq/ ? '' : 'cluster.') . "$_=$point->{settings}{$_}") }
+            sort keys %{ $point->{settings} };
+        s/^seq/plan.seq/ for @set;
+        my $one = json(qw(predict --model llama3-8b --cluster dgx-h100 --gpus 32 --gbs 64 --seq 4096
+            --tp 2 --pp 2 --vpp 1 --mbs 1 --recompute none --quiet), @with, @set);
+        $n_same += $point->{step_time_s} == $one->{step_time_s};
+    }
+    is($n_same, scalar @$points, "as predict says: $what");
+}
+my $device = json(@keep, qw(--set cluster.network.fabric=infiniband,roce --set), 'cluster.gpu.peak.bf16=500,989 Tflop/s',
+    qw(--set plan.seq=2048,4096 --set), 'cluster.gpu.memory.bandwidth=1,3 TB/s');
+is(scalar @{ $device->{points} }, 16, 'two fabrics by two peaks by two lengths by two bandwidths');
+as_predict($device->{points}, 'constants of the device inside inputs that are loaded');
+my $feed = json(@keep, qw(--input text --set), 'input.decode=1 ms,20 s', qw(--set input.workers=1,4));
+as_predict($feed->{points}, 'the input pipeline', qw(--input text));
+cmp_ok($feed->{points}[2]{step_time_s}, '>', 2 * $feed->{points}[3]{step_time_s},
+    '20 s of work for a sample: four workers are faster than one');
+
+# Tables measured with NICs of 400 Gb/s say nothing of others.
+sub write_file {
+    my ($name, $text) = @_;
+    open my $out, '>', "$folder/$name" or die;
+    print $out $text;
+    close $out or die;
+    return "$folder/$name";
+}
+my @table = map { { op => $_, ranks => 8, ranks_per_domain => 4, source => 'made up', size_bytes => [1e6, 1e10],
+    time_us => [1e6, 1e7] } } qw(all_gather reduce_scatter);
+my $profile = write_file('p.json', encode_json({ stack => 'megatron-core', measured => { tables => \@table,
+    machine => { gpu => 'h100-sxm', nic_bytes_per_s => 50e9, nics_per_node => 8 } } }));
+my $tables = json(@keep, '--profile', $profile, '--set', 'cluster.network.nic=100,400 Gb/s');
+as_predict($tables->{points}, 'measured tables', '--profile', $profile);
+cmp_ok($tables->{points}[0]{step_time_s}, '<', 0.1 * $tables->{points}[1]{step_time_s},
+    'tables of slow collectives hold for the NICs they were measured with alone');
+
+# The tornado: each setting alone, the rest of the plan as the base has it.
+my @open = (@what[0 .. $#what - 1], qw(--tp 2 --pp 2 --recompute none --keep-plan --quiet));
+my (undef, $tornado) = run(@open, qw(--set plan.vpp=1,2 --set plan.mbs=1,2 --set), 'cluster.network.nic=400,400 Gb/s');
+like($tornado, qr/network\.nic +\+0\.0 \.\. \+0\.0 %/, 'the NIC as it is changes nothing beside settings of the plan');
+
 my $bound = json(@keep, @nic, qw(--rung bound));
 cmp_ok($bound->{points}[0]{step_time_s}, '<=', $fast->{base}{step_time_s} * 1.5, 'bounds');
 is($bound->{points}[2]{change_pct}, 0, 'against the bound of the base');
@@ -68,7 +114,21 @@ is($status, 0, 'report');
 ok(-s "$folder/report/study1-knee.tsv", 'a knee of the first study');
 ok(-s "$folder/report/study2-settings.tsv", 'what each setting does alone of the second');
 
+# ---- long axes ----
+my $long = json(@keep, '--set', 'cluster.gpu.memory.bandwidth=1010..4000+10 GB/s', qw(--rung bound));
+is(scalar @{ $long->{points} }, 300, 'an axis of 300 values');
+is($long->{points}[299]{settings}{'gpu.memory.bandwidth'}, '4000 GB/s', 'its last');
+cmp_ok($long->{points}[299]{step_time_s}, '<', $long->{points}[0]{step_time_s}, 'is the fastest');
+
 # ---- refusals ----
+(undef, undef, my $many) = run(@keep, '--set', 'cluster.network.latency=1..70000+1 us', '--db', "$folder/no.db");
+like($many, qr/latency.*has more than 65536 values/, 'too many values');
+(undef, undef, $many) = run(@keep, (map { ('--set', "cluster.$_=1..1001+1") } qw(network.latency
+    network.nic network.oversubscription)), '--db', "$folder/no.db");
+like($many, qr/crosses 1\.003e\+09 points, at most 1000000000/, 'too many points');
+ok(!-e "$folder/no.db", 'and no file is begun');
+(undef, undef, my $twice) = run(@keep, qw(--set cluster.gpu.sms=100,132 --set cluster.gpu=h200-sxm));
+like($twice, qr/gpu\.sms=100,132: has no effect: cluster\.gpu=h200-sxm comes after it/, 'a setting that is overwritten');
 my (undef, undef, $err) = run(@keep, '--set', 'cluster.network.nic=100..355+1 Gb/s', '--set',
     'cluster.network.latency=1..17+1 us');
 like($err, qr/too many to print; give --db/, 'many points need a database');

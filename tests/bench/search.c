@@ -132,46 +132,50 @@ static bool count_point(void *user, const struct ty_score *score)
     return true;
 }
 
-/* What-if points at their bound: one plan under 40,000 networks and clocks. */
-static bool what_ifs(void)
+/* One axis of a what-if: 200 values from low in equal steps. */
+struct axis {
+    enum ty_kind kind;
+    const char *path;
+    double low, step;
+};
+
+/* What-if points at their bound: one plan under 40,000 settings. */
+static bool what_ifs(const char *name, const struct axis axes[2])
 {
-    static double latency_s[200], clock_ratio[200];
-    static struct ty_patch latencies[200], clocks[200];
+    static double value[2][200];
+    static struct ty_patch patch[2][200];
     struct ty_plan plan;
     ty_init(TY_KIND_PLAN, &plan);
     plan.n_gpus = 256;
     plan.tp = plan.pp = 8;
     plan.gbs = 1536;
     plan.seq = 2048;
-    for (uint32_t i = 0; i < 200; i++) {
-        latency_s[i] = 1e-6 * (1 + i);
-        clock_ratio[i] = 0.5 + 0.005 * i;
-        latencies[i].bytes = &latency_s[i];
-        clocks[i].bytes = &clock_ratio[i];
-    }
-    struct ty_cross cross = {
-        .model = &model,
-        .cluster = &cluster,
-        .profile = &profile,
-        .plan = &plan,
-        .options = {.rung = TY_RUNG_BOUND},
-        .n_threads = 1,
-        .allow_tight = true,
-        .n_axes = 2,
-        .axis = {{TY_KIND_CLUSTER, NULL, 200, latencies}, {TY_KIND_PROFILE, NULL, 200, clocks}}};
-    static const char *const paths[] = {"network.latency", "device.clock_ratio"};
+    struct ty_cross cross = {.model = &model,
+                             .cluster = &cluster,
+                             .profile = &profile,
+                             .plan = &plan,
+                             .options = {.rung = TY_RUNG_BOUND},
+                             .n_threads = 1,
+                             .allow_tight = true,
+                             .n_axes = 2};
     for (uint32_t axis = 0; axis < 2; axis++) {
         size_t n;
-        const struct ty_field *fields = ty_fields(cross.axis[axis].kind, &n);
+        const struct ty_field *fields = ty_fields(axes[axis].kind, &n);
+        for (uint32_t i = 0; i < 200; i++) {
+            value[axis][i] = axes[axis].low + axes[axis].step * i;
+            patch[axis][i].bytes = &value[axis][i];
+        }
+        cross.axis[axis] = (struct ty_cross_axis){.kind = axes[axis].kind, .n = 200};
+        cross.axis[axis].patch = patch[axis];
         for (size_t i = 0; i < n; i++)
-            if (strcmp(fields[i].path, paths[axis]) == 0)
+            if (strcmp(fields[i].path, axes[axis].path) == 0)
                 cross.axis[axis].field = &fields[i];
     }
     double sum_s = 0.0;
     const double start_s = cpu_s();
     if (ty_cross_run(&cross, count_point, &sum_s, NULL) != TY_OK)
         return false;
-    printf("search.whatif_bound.points_per_s_per_core\t%.4g\t1/s\n",
+    printf("search.whatif_bound%s.points_per_s_per_core\t%.4g\t1/s\n", name,
            (double)ty_cross_n_points(&cross) / (cpu_s() - start_s));
     return true;
 }
@@ -181,5 +185,10 @@ int main(void)
     fixture_gpt(&model, 12288, 96, 96, 51200, 2048);
     fixture_dgx_a100(&cluster);
     ty_init(TY_KIND_PROFILE, &profile);
-    return !(whole_range() && with_offload() && none_fits() && what_ifs());
+    static const struct axis network[] = {{TY_KIND_CLUSTER, "network.latency", 1e-6, 1e-6},
+                                          {TY_KIND_PROFILE, "device.clock_ratio", 0.5, 0.005}};
+    static const struct axis device[] = {{TY_KIND_CLUSTER, "gpu.memory.bandwidth", 1e12, 1e10},
+                                         {TY_KIND_CLUSTER, "gpu.peak.bf16", 2e14, 1e12}};
+    return !(whole_range() && with_offload() && none_fits() && what_ifs("", network) &&
+             what_ifs("_device", device));
 }
