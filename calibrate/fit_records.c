@@ -109,5 +109,5 @@ const char *ty_constant_state_name(enum ty_constant_state state)
         [TY_CONSTANT_SHORTEST] = "the shortest record: its preset is longer",
         [TY_CONSTANT_TOO_FEW] = "prior: fewer than three records depend on it",
         [TY_CONSTANT_UNKNOWN] = "prior: its records say nothing about it"};
-    return names[state];
+    return (unsigned)state <= TY_CONSTANT_UNKNOWN ? names[state] : "";
 }

@@ -18,16 +18,17 @@ struct ty_runs {
     struct ty_run *run; /* [n]; row.refused says why one cannot be predicted */
 };
 /* Appends every run of a table (docs/formats.md, "runs"). runs: zeroed or filled before; free with
- * ty_runs_free, also after a failure. returns TY_OK, TY_ERR_IO, TY_ERR_INPUT, TY_ERR_NOMEM. */
+ * ty_runs_free, also after a failure. Cost: linear, 1 ms a row. returns TY_OK, TY_ERR_IO,
+ * TY_ERR_INPUT, TY_ERR_NOMEM. */
 TY_API TY_MUST_CHECK ty_status ty_runs_add_table(const char *csv_path, struct ty_runs *runs,
                                                  struct ty_error *error);
 /* Appends every run of a training log that has a step time or a token rate. like: model, cluster
  * and profile of the runs, and a plan that goes before what the log says; where neither says, the
- * plan's defaults. returns the same. */
+ * plan's defaults. Cost: linear in the file. returns the same. */
 TY_API TY_MUST_CHECK ty_status ty_runs_add_log(const char *path, const struct ty_run *like,
                                                struct ty_runs *runs, struct ty_error *error);
 /* Appends a copy of one run; row.id, row.measured_s (s, > 0), model, cluster, profile and plan are
- * read. returns TY_OK, TY_ERR_NOMEM. */
+ * read. Cost: 11 kB a run. returns TY_OK, TY_ERR_NOMEM. */
 TY_API TY_MUST_CHECK ty_status ty_runs_add(const struct ty_run *run, struct ty_runs *runs);
 TY_API void ty_runs_free(struct ty_runs *runs);
 
@@ -69,7 +70,8 @@ struct ty_next_run {
 #define TY_MAX_NEXT 5
 /* The variations of the runs' plans (half and double of one size) that narrow this most, best
  * first: mean over plans k of  g_k' C g_k  less  (g_k' C g)^2 / (noise^2 + g' C g),  with the
- * derivatives g of ln(time) by ln(ratio). next: [TY_MAX_NEXT]. returns TY_OK, TY_ERR_NOMEM. */
+ * derivatives g of ln(time) by ln(ratio). next: [TY_MAX_NEXT]. Cost: 4 predictions a
+ * candidate. returns TY_OK, TY_ERR_NOMEM. Source: docs/calibration.md. */
 TY_API TY_MUST_CHECK ty_status ty_site_next(const struct ty_runs *runs,
                                             const struct ty_site_fit *fit, uint32_t n_threads,
                                             struct ty_next_run *next, uint32_t *n_next);
@@ -81,7 +83,8 @@ struct ty_evidence {
     char cell[96];    /* "nvidia, infiniband, 65-256 GPUs, dense" */
     char unseen[128]; /* n_rows 0: the axes without such runs; "the combination" */
 };
-/* plan: n_gpus and packed are read. returns TY_OK, TY_ERR_NOMEM, TY_ERR_INTERNAL. */
+/* plan: n_gpus and packed are read. Cost: 0.5 ms, the built-in table is read. returns TY_OK,
+ * TY_ERR_NOMEM, TY_ERR_INTERNAL. */
 TY_API TY_MUST_CHECK ty_status ty_evidence_of(const struct ty_model *model,
                                               const struct ty_cluster *cluster,
                                               const struct ty_plan *plan, struct ty_evidence *out,

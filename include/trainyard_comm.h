@@ -64,7 +64,8 @@ struct ty_collective_time {
     const char *algorithm, *protocol;        /* NCCL's choice; "p2p", "" where it has none */
     const char *limit; /* "latency", "nvlink", "xgmi", "pcie", "nic", "spine" */
 };
-/* tables may be NULL. Cost O(tables). returns TY_OK, TY_ERR_RANGE, TY_ERR_NOMEM. */
+/* tables may be NULL. Cost O(tables). returns TY_OK, TY_ERR_RANGE, TY_ERR_NOMEM. Source: NCCL's
+ * tuning model, handbook 5.1-5.3; the rest docs/comm.md. */
 TY_API TY_MUST_CHECK ty_status ty_collective_predict(const struct ty_collective_query *query,
                                                      const struct ty_collective_tables *tables,
                                                      struct ty_collective_time *out,
@@ -86,14 +87,14 @@ struct ty_comm {
     struct ty_comm_point *points; /* by size */
     char cause[400];              /* the likely one when n_low > 0, by the rules of docs/comm.md */
 };
-/* size_bytes of the query is not read. Free with ty_comm_free. returns TY_OK, TY_ERR_RANGE,
- * TY_ERR_NOMEM. */
+/* size_bytes [n] instead of that of the query. Cost: n times that of ty_collective_predict. Free
+ * with ty_comm_free, which accepts a zeroed one. returns TY_OK, TY_ERR_RANGE, TY_ERR_NOMEM. */
 TY_API TY_MUST_CHECK ty_status ty_comm_predict(const struct ty_collective_query *query,
                                                const double *size_bytes, uint32_t n,
                                                const struct ty_collective_tables *tables,
                                                struct ty_comm *out, struct ty_error *error);
 /* Sets verdict, off and bandwidth of the points whose measured_s is a number, and the summary.
- * returns TY_OK, TY_ERR_RANGE. */
+ * Cost O(n). returns TY_OK, TY_ERR_RANGE. Source: limits of docs/comm.md. */
 TY_API TY_MUST_CHECK ty_status ty_comm_judge(struct ty_comm *comm, struct ty_error *error);
 TY_API void ty_comm_free(struct ty_comm *comm);
 /* "table", "interpolated", "lines", "neighbour", "model". */

@@ -141,7 +141,7 @@ struct ty_fabric_report {
 
 /* End points and switches of a non-blocking fat tree of switches with `ports` ports: two levels
  * k^2/2 and 3k/2, three levels k^3/4 and 5k^2/4, times the number of planes.
- * returns TY_OK, TY_ERR_RANGE. Source: handbook 6.2. */
+ * Cost O(1). returns TY_OK, TY_ERR_RANGE. Source: handbook 6.2. */
 TY_API TY_MUST_CHECK ty_status ty_fabric_tree(uint32_t levels, uint32_t ports, uint32_t planes,
                                               double *endpoints, double *switches);
 

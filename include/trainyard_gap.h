@@ -60,8 +60,8 @@ struct ty_timeline {
 /* Reads an SQLite export of Nsight Systems or the JSON trace of the PyTorch profiler, told apart by
  * their content. Steps are the NVTX ranges or annotations "ProfilerStep#N", "step N", "iteration
  * N"; n_steps > 0: there are no marks to look for, the profile covers so many. Any bytes are safe;
- * memory 64 B a kernel, time linear. returns TY_OK, TY_ERR_IO, TY_ERR_NOMEM, TY_ERR_INPUT: no such
- * profile, compressed, damaged, or without a kernel. */
+ * cost: linear, 64 B of memory a kernel. returns TY_OK, TY_ERR_IO, TY_ERR_NOMEM, TY_ERR_INPUT: no
+ * such profile, compressed, damaged, or without a kernel. */
 TY_API TY_MUST_CHECK ty_status ty_timeline_load(const char *path, uint32_t n_steps,
                                                 struct ty_timeline *out, struct ty_error *error);
 
@@ -74,7 +74,7 @@ struct ty_logged {
     double tokens_per_s_per_gpu; /* NAN: same */
     char format[32];
 };
-/* Reads a log as ty_import_file does. returns its statuses. */
+/* Reads a log as ty_import_file does. Cost and returns are its own. */
 TY_API TY_MUST_CHECK ty_status ty_logged_load(const char *path, struct ty_logged *out,
                                               struct ty_error *error);
 

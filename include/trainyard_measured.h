@@ -72,7 +72,8 @@ TY_API TY_MUST_CHECK ty_status ty_plan_shapes(const struct ty_model *model,
 
 typedef struct ty_forms ty_forms;
 
-/* Copies the inputs and fills their defaults. returns TY_OK, TY_ERR_NOMEM, TY_ERR_RANGE. */
+/* Copies the inputs and fills their defaults. Cost: one allocation. returns TY_OK, TY_ERR_NOMEM,
+ * TY_ERR_RANGE. */
 TY_API TY_MUST_CHECK ty_status ty_forms_create(const struct ty_cluster *cluster,
                                                const struct ty_profile *profile, ty_forms **out,
                                                struct ty_error *error);

@@ -32,6 +32,7 @@ enum ty_signal {
 #undef X
         TY_N_SIGNALS
 };
+/* "step_time", ...; the unit that predicted and measured values have. */
 TY_API const char *ty_signal_name(enum ty_signal signal);
 TY_API enum ty_unit ty_signal_unit(enum ty_signal signal);
 
@@ -46,16 +47,17 @@ TY_API void ty_signals_predict(const struct ty_prediction *prediction,
                                const struct ty_cluster *cluster, double out[TY_N_SIGNALS]);
 
 typedef struct ty_monitor ty_monitor; /* measured samples */
+/* Without a sample. Cost: one allocation. returns TY_OK, TY_ERR_NOMEM. */
 TY_API TY_MUST_CHECK ty_status ty_monitor_create(ty_monitor **out, struct ty_error *error);
 TY_API void ty_monitor_destroy(ty_monitor *monitor); /* accepts NULL */
-/* A metric of the user's own stands for a signal: "my_step_seconds", "step_time".
+/* A metric of the user's own stands for a signal: "my_step_seconds", "step_time". Cost O(1).
  * returns TY_OK, TY_ERR_INPUT (no such signal), TY_ERR_LIMIT. */
 TY_API TY_MUST_CHECK ty_status ty_monitor_map(ty_monitor *monitor, const char *metric,
                                               const char *signal, struct ty_error *error);
 /* Adds a saved answer of the Prometheus HTTP API (query or query_range) or a page of an exporter in
  * text form. Counters (_total) become rates between two samples of a series. n_used: samples of
- * known metrics. returns TY_OK, also without a known metric; TY_ERR_IO; TY_ERR_INPUT with the
- * place, or with the API's own error; TY_ERR_NOMEM. */
+ * known metrics. Cost: linear. returns TY_OK, also without a known metric;
+ * TY_ERR_IO; TY_ERR_INPUT with the place, or with the API's own error; TY_ERR_NOMEM. */
 TY_API TY_MUST_CHECK ty_status ty_monitor_add(ty_monitor *monitor, const char *path,
                                               uint32_t *n_used, struct ty_error *error);
 
@@ -71,8 +73,9 @@ struct ty_departure {
     char furthest[96]; /* the series furthest from the prediction then, */
     double furthest_value;
 };
-/* Signals both measured and predicted, those that depart first, earliest first. returns their
- * number. tolerance: of |deviation|, > 0. */
+/* Signals both measured and predicted, those that depart first, earliest first; n: their number.
+ * tolerance: of |deviation|, > 0. Cost O(samples log samples).
+ * returns TY_OK, TY_ERR_RANGE, TY_ERR_NOMEM. */
 TY_API TY_MUST_CHECK ty_status ty_monitor_compare(const ty_monitor *monitor,
                                                   const double predicted[TY_N_SIGNALS],
                                                   double tolerance,

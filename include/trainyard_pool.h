@@ -106,6 +106,7 @@ struct ty_pool {
     void *user;
     const struct ty_allocator *allocator;
 };
+/* Default markers; fifo, packed. */
 TY_API void ty_pool_init(struct ty_pool *pool);
 
 /* Name and one-line description of a policy; index 0.. until NULL. */
@@ -192,7 +193,8 @@ struct ty_pool_result {
 
 /* Replays the jobs. returns TY_OK, TY_ERR_RANGE (a field outside its range: error names job and
  * field), TY_ERR_INPUT (unknown policy), TY_ERR_LIMIT (too many events: a job that fails for ever),
- * TY_ERR_NOMEM. Free with ty_pool_result_free. cost: O(events x waiting shapes x nodes). */
+ * TY_ERR_NOMEM. Free with ty_pool_result_free, which accepts a zeroed one. cost: O(events x waiting
+ * shapes x nodes). */
 TY_API TY_MUST_CHECK ty_status ty_pool_run(const struct ty_pool *pool,
                                            const struct ty_pool_job *jobs, uint64_t n_jobs,
                                            struct ty_pool_result *out, struct ty_error *error);
@@ -208,6 +210,7 @@ enum ty_pool_reason {
     TY_POOL_BEHIND,     /* it would fit; the policy lets others go first, or its quota is used */
     TY_POOL_NEVER       /* it does not fit on the empty cluster */
 };
+/* A sentence; static. */
 TY_API const char *ty_pool_reason_text(int reason);
 
 struct ty_pool_move {
@@ -229,7 +232,8 @@ struct ty_pool_verdict {
 };
 
 /* Replays until time_s, or with time_s NAN until the job first waits after a pass, and says why
- * `job` waits there and what would help. returns as ty_pool_run; TY_ERR_RANGE for no such job. */
+ * `job` waits there and what would help. Cost: of the replay until then. returns as ty_pool_run;
+ * TY_ERR_RANGE for no such job. */
 TY_API TY_MUST_CHECK ty_status ty_pool_explain(const struct ty_pool *pool,
                                                const struct ty_pool_job *jobs, uint64_t n_jobs,
                                                uint64_t job, double time_s,

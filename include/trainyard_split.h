@@ -139,16 +139,17 @@ TY_API TY_MUST_CHECK ty_status ty_split_run(const struct ty_split *split,
  * not read.
  *   tokens_per_s  [n_units + 1], [0] = 0
  *   plans         [n_units + 1] the plan behind each; NULL: not wanted
- * returns TY_OK, also when nothing fits; TY_ERR_RANGE (more than TY_MAX_VALUES units); as
- * ty_search_run. */
+ * Cost: one search over all counts. returns TY_OK, also when nothing fits; TY_ERR_RANGE (more than
+ * TY_MAX_VALUES units); as ty_search_run. */
 TY_API TY_MUST_CHECK ty_status ty_split_curve(const struct ty_search *search, uint32_t unit_gpus,
                                               uint32_t n_units, double *tokens_per_s,
                                               struct ty_plan *plans, struct ty_error *error);
 
 /* Hit ratios of a cache policy ("lru", "fifo", "clock", "lfu", "belady", "no-evict", ...) when the
  * data set is read in shuffled epochs: hit[i] with i / (n_hits - 1) of it cached, made to rise.
- * returns TY_OK; TY_ERR_INPUT (no such policy; error lists them), TY_ERR_RANGE, TY_ERR_NOMEM.
- * source: handbook 7.3; a replay of 4,000 items where there is no closed form. */
+ * Cost: some us; 1 s where it is replayed (clock). returns TY_OK; TY_ERR_INPUT (no such policy;
+ * error lists them), TY_ERR_RANGE, TY_ERR_NOMEM. source: handbook 7.3; a replay of 4,000 items
+ * where there is no closed form. */
 TY_API TY_MUST_CHECK ty_status ty_split_hit_curve(const char *policy, uint32_t n_hits, double *hit,
                                                   struct ty_error *error);
 

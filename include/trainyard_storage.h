@@ -125,6 +125,7 @@ enum ty_input_stage {
 #undef X
         TY_N_INPUT_STAGES
 };
+/* "fetch", ...; "none" for TY_N_INPUT_STAGES. */
 TY_API const char *ty_input_stage_name(enum ty_input_stage stage);
 
 /* Time of one batch on each server, what the step waits, and the inverse: what a stall below

@@ -15,26 +15,28 @@ extern "C" {
 
 /* Continues the study of the same inputs (by content hash), arguments and version of trainyard in
  * this file; in a file without a study it begins one. What is written at the end of a study
- * (rejections, axes, detailed predictions) is removed, for the end to be written again. returns
- * TY_OK, TY_ERR_INPUT (the file holds other studies alone: how the last one differs), TY_ERR_NOMEM,
- * TY_ERR_STORE, TY_ERR_IO. */
+ * (rejections, axes, detailed predictions) is removed, for the end to be written again. Cost:
+ * linear in what is removed. returns TY_OK, TY_ERR_INPUT (the file holds other studies alone: how
+ * the last one differs), TY_ERR_NOMEM, TY_ERR_STORE, TY_ERR_IO. */
 TY_API TY_MUST_CHECK ty_status ty_store_resume(ty_store *store, const struct ty_study *study,
                                                int64_t *study_id, struct ty_error *error);
 
 /* The plans that a study holds, ascending: `share`'s known and n_known; its shard is left alone.
- * Rows without a step time (points where nothing fits) have NAN. Free with ty_store_known_free. */
+ * Rows without a step time (points where nothing fits) have NAN. Free with ty_store_known_free.
+ * Cost: linear. returns TY_OK, TY_ERR_STORE, TY_ERR_NOMEM. */
 TY_API TY_MUST_CHECK ty_status ty_store_known(ty_store *store, int64_t study_id,
                                               struct ty_share *share, struct ty_error *error);
 TY_API void ty_store_known_free(struct ty_share *share); /* accepts a zeroed part */
 
 /* The score of a plan or point with the id, as it was stored, money and energy per step excepted.
- * found: out, false when there is none. */
+ * found: out, false when there is none. Cost: one look-up. returns TY_OK, TY_ERR_STORE. */
 TY_API TY_MUST_CHECK ty_status ty_store_score(ty_store *store, int64_t study_id, uint64_t plan_id,
                                               struct ty_score *out, bool *found,
                                               struct ty_error *error);
 
 /* The rank-th best plan (tokens/s/GPU, rank from 1) of the last study of a file, resolved, and the
- * GPUs of a node of its cluster. returns TY_OK, TY_ERR_INPUT (it has fewer), TY_ERR_STORE. */
+ * GPUs of a node of its cluster. Cost: one pass over its rows. returns TY_OK, TY_ERR_INPUT (it has
+ * fewer), TY_ERR_STORE. */
 TY_API TY_MUST_CHECK ty_status ty_store_plan(ty_store *store, uint32_t rank, struct ty_plan *plan,
                                              uint32_t *gpus_per_node, struct ty_error *error);
 
@@ -45,8 +47,8 @@ struct ty_merged {
  * it is not there. All must be parts of one study: same inputs, arguments and version. Nothing is
  * written before all files have been compared. A plan that two files hold must have the same step
  * time in both. Counts of rejections are added up. Detailed predictions are not taken over: a
- * search resumed on `out` writes them, and computes what is missing. returns TY_OK, TY_ERR_INPUT
- * (names the file and what differs), TY_ERR_IO, TY_ERR_STORE, TY_ERR_NOMEM. */
+ * search resumed on `out` writes them, and computes what is missing. Cost: linear. returns TY_OK,
+ * TY_ERR_INPUT (names the file and what differs), TY_ERR_IO, TY_ERR_STORE, TY_ERR_NOMEM. */
 TY_API TY_MUST_CHECK ty_status ty_store_merge(const char *out, const char *const *paths, uint32_t n,
                                               struct ty_merged *merged, struct ty_error *error);
 

@@ -25,7 +25,9 @@ extern "C" {
  * Every reader: returns TY_OK, TY_ERR_IO, TY_ERR_INPUT or TY_ERR_UNSUPPORTED with "file: field" in
  * error.where and the legal values in error.text; never crashes on any bytes; refuses files over
  * 64 MiB, nesting over 64 levels, NaN and numbers outside double. Unknown keys of a HuggingFace
- * config are ignored; an unknown key of our own formats is an error. Thread-safe. */
+ * config are ignored; an unknown key of our own formats is an error. `out` is a plain value,
+ * written only on TY_OK; nothing of it has to be freed unless it is said. Thread-safe. Cost: linear
+ * in the file; 20 us for a built-in name. */
 
 /* Model: a built-in name ("llama3-70b"), the path of a HuggingFace config.json, or such a JSON
  * object itself ("{...}"). */
@@ -34,6 +36,7 @@ TY_API TY_MUST_CHECK ty_status ty_model_load(const char *name_or_path, struct ty
 /* Cluster: a built-in name ("dgx-h100") or a path; "gpu" in it is a built-in name or an object. */
 TY_API TY_MUST_CHECK ty_status ty_cluster_load(const char *name_or_path, struct ty_cluster *out,
                                                struct ty_error *error);
+/* One device: a built-in name ("h100-sxm") or a path. */
 TY_API TY_MUST_CHECK ty_status ty_gpu_load(const char *name_or_path, struct ty_gpu *out,
                                            struct ty_error *error);
 /* Scenario of the full rung (docs/full-rung.md); free with ty_scenario_free (accepts NULL). */
@@ -44,6 +47,7 @@ TY_API TY_MUST_CHECK ty_status ty_scenario_parse(const char *text, size_t bytes,
                                                  const struct ty_scenario **out,
                                                  struct ty_error *error);
 TY_API void ty_scenario_free(const struct ty_scenario *scenario);
+/* Plan: the path of a file (docs/formats.md, "Plan"); what it leaves open stays at its default. */
 TY_API TY_MUST_CHECK ty_status ty_plan_load(const char *path, struct ty_plan *out,
                                             struct ty_error *error);
 /* Prices: a file; date and currency must be in it. */
@@ -66,21 +70,24 @@ TY_API TY_MUST_CHECK ty_status ty_profile_load(const char *name_or_path, const c
 TY_API TY_MUST_CHECK ty_status ty_site_load(const char *name_or_path, struct ty_profile *profile,
                                             struct ty_error *error);
 
-/* The same from text in memory; `origin` names it in errors. */
+/* The same from text [bytes] in memory, which needs no terminator; `origin` names it in errors.
+ * out: a struct of that kind. */
 TY_API TY_MUST_CHECK ty_status ty_model_parse(const char *text, size_t bytes, const char *origin,
                                               struct ty_model *out, struct ty_error *error);
 TY_API TY_MUST_CHECK ty_status ty_spec_parse(enum ty_kind kind, const char *text, size_t bytes,
                                              const char *origin, void *out, struct ty_error *error);
 
 /* Sets one field by its path ("network.nic") from text with a unit ("400 Gb/s"). For a model the
- * paths are the names that `trainyard show model` prints ("hidden", "layers", "kinds[0].ffn"). */
+ * paths are the names that `trainyard show model` prints ("hidden", "layers", "kinds[0].ffn").
+ * returns TY_OK, TY_ERR_INPUT (no such field, or what is legal), of a GPU as ty_gpu_load. */
 TY_API TY_MUST_CHECK ty_status ty_field_set(enum ty_kind kind, void *value, const char *path,
                                             const char *text, struct ty_error *error);
 /* Parses "400 Gb/s", "80 GiB", "14 us", "989 Tflop/s", "700 W", plain numbers where the unit is
- * a count or ratio. */
+ * a count or ratio. out: in the base unit. returns TY_OK, TY_ERR_INPUT. */
 TY_API TY_MUST_CHECK ty_status ty_quantity_parse(const char *text, enum ty_unit unit, double *out,
                                                  struct ty_error *error);
-/* Human form with a unit: "50 GB/s", "80 GiB". returns out. */
+/* Human form with a unit: "50 GB/s", "80 GiB", cut at `bytes`; reads back to the same value.
+ * returns out. */
 TY_API const char *ty_quantity_text(double value, enum ty_unit unit, char *out, size_t bytes);
 
 /* How far a typed name is from a known one, for "did you mean": insertions, deletions and
@@ -91,19 +98,23 @@ TY_API size_t ty_text_distance(const char *a, const char *b);
 /* Canonical JSON of an input (readable back by the reader of its kind); free with ty_text_free.
  * For a model: our own form, which ty_model_load also accepts. NULL when out of memory. */
 TY_API char *ty_spec_write(enum ty_kind kind, const void *value);
-TY_API void ty_text_free(char *text);
+TY_API void ty_text_free(char *text); /* accepts NULL */
 
-/* Built-in names of a kind, sorted; index 0.. until NULL. */
+/* Built-in names of a kind, of software stacks, of sites, sorted; index 0.. until NULL. Static. */
 TY_API const char *ty_builtin_name(enum ty_kind kind, size_t index);
 TY_API const char *ty_builtin_stack(size_t index);
 TY_API const char *ty_builtin_site(size_t index);
 
-/* ---- store: one SQLite file holds one study ------------------------------------------------ */
+/* ---- store: one SQLite file holds one study ------------------------------------------------
+ * What writes or asks: returns TY_OK, TY_ERR_STORE (SQLite's reason: full disk, locked, read-only),
+ * TY_ERR_NOMEM. Arguments are copied. One store on one thread at a time, other processes may read
+ * meanwhile. Cost: 3 us a row, no more than 4096 rows held in memory. Tables: docs/database.md. */
 
 typedef struct ty_store ty_store; /* trainyard_study.h: resuming and merging studies */
 
 /* Opens or creates. WAL on local disks, rollback journal on network file systems. A file that is
- * not a study is refused. */
+ * not a study is refused. Close with ty_store_close. returns as above; TY_ERR_INPUT (no study, or
+ * of a later version), TY_ERR_IO. */
 TY_API TY_MUST_CHECK ty_status ty_store_open(const char *path, bool read_only, ty_store **out,
                                              struct ty_error *error);
 TY_API void ty_store_close(ty_store *store); /* commits what is pending; accepts NULL */
@@ -117,7 +128,7 @@ struct ty_study {
     const char *arguments;            /* what else decides its rows, a line each; NULL: nothing */
     const struct ty_storage *storage; /* NULL: none */
 };
-/* Starts a study: its inputs with their content hash, versions. */
+/* Starts a study: its inputs with their content hash, versions. study_id: out, for its rows. */
 TY_API TY_MUST_CHECK ty_status ty_store_begin(ty_store *store, const struct ty_study *study,
                                               int64_t *study_id, struct ty_error *error);
 /* One row of `prediction` with its breakdown and plan; batched, 4096 rows a transaction. */
@@ -128,6 +139,7 @@ TY_API TY_MUST_CHECK ty_status ty_store_add_score(ty_store *store, int64_t study
 TY_API TY_MUST_CHECK ty_status ty_store_add_prediction(ty_store *store, int64_t study_id,
                                                        const struct ty_prediction *prediction,
                                                        struct ty_error *error);
+/* How many plans a search has rejected, by reason. */
 TY_API TY_MUST_CHECK ty_status ty_store_add_rejections(ty_store *store, int64_t study_id,
                                                        const uint64_t rejected[TY_N_REJECTS],
                                                        struct ty_error *error);
@@ -142,16 +154,21 @@ struct ty_axis {
     double base;             /* tokens/s/GPU as it is; NAN */
     const double *alone;     /* [n] with this value alone; NAN */
 };
+/* axes [n_axes]; take the place of those the study has. */
 TY_API TY_MUST_CHECK ty_status ty_store_add_axes(ty_store *store, int64_t study_id,
                                                  const struct ty_axis *axes, uint32_t n_axes,
                                                  struct ty_error *error);
+/* Commits what is pending: what is lost by a crash is what came after the last of these. */
 TY_API TY_MUST_CHECK ty_status ty_store_flush(ty_store *store, struct ty_error *error);
 
-/* ---- report ------------------------------------------------------------------------------- */
+/* ---- report -------------------------------------------------------------------------------
+ * Writes into a folder, which is made when it is not there, and runs gnuplot (fork, exec) where it
+ * is installed. Cost: 0.3 s a plot. */
 
 /* Draws the studies of a database into a folder: index.html (self-contained), each plot as SVG and
  * PNG with its .gp script and data. Without gnuplot: data and scripts, and n_plots = 0.
- * returns TY_ERR_INPUT when the database holds no prediction. */
+ * returns TY_OK, TY_ERR_IO, TY_ERR_STORE, TY_ERR_NOMEM, TY_ERR_INPUT when the database holds no
+ * prediction. */
 TY_API TY_MUST_CHECK ty_status ty_report_write(const char *db_path, const char *out_folder,
                                                uint32_t *n_plots, struct ty_error *error);
 
@@ -169,7 +186,7 @@ TY_API TY_MUST_CHECK ty_status ty_explanation_plot(const struct ty_explanation *
 
 /* Writes the step simulated last as a Chrome trace (chrome://tracing, ui.perfetto.dev): a track for
  * each rank and stream, arrows for dependencies between tracks; after TY_ERR_LIMIT, what had run by
- * then. returns TY_OK, TY_ERR_IO, TY_ERR_NOMEM. */
+ * then. Cost: 200 B of file a task. returns TY_OK, TY_ERR_IO, TY_ERR_NOMEM. */
 TY_API TY_MUST_CHECK ty_status ty_trace_write(const ty_predictor *predictor, const char *path,
                                               struct ty_error *error);
 
@@ -222,8 +239,9 @@ struct ty_validate_options {
     uint32_t n_threads;  /* 0 = number of processors */
 };
 /* Predicts every run of a CSV table (columns of docs/formats.md, "runs"); no measured cell is read
- * for it. options may be NULL. Free with ty_validation_free. returns TY_OK, TY_ERR_IO,
- * TY_ERR_INPUT, TY_ERR_NOMEM. */
+ * for it. options may be NULL. Free with ty_validation_free, which accepts a zeroed one. Cost: 20
+ * ms of a processor a run. returns TY_OK, TY_ERR_IO, TY_ERR_INPUT (file, row and column),
+ * TY_ERR_NOMEM. */
 TY_API TY_MUST_CHECK ty_status ty_validate_runs(const char *csv_path,
                                                 const struct ty_validate_options *options,
                                                 struct ty_validation *out, struct ty_error *error);
@@ -253,13 +271,13 @@ struct ty_held_out {
     struct ty_ratio_coverage *ratios; /* [2]: two plans, two kinds of GPU */
 };
 /* Intervals: half widths of the errors left out of other folds (by_series: of the shipped
- * profiles). Minutes of computation. returns TY_OK, TY_ERR_IO, TY_ERR_INPUT, TY_ERR_NOMEM,
+ * profiles). Cost: minutes. returns TY_OK, TY_ERR_IO, TY_ERR_INPUT, TY_ERR_NOMEM,
  * TY_ERR_INTERNAL. */
 TY_API TY_MUST_CHECK ty_status ty_validate_held_out(const char *csv_path, uint32_t n_threads,
                                                     const struct ty_held_out *out,
                                                     struct ty_error *error);
 TY_API void ty_validation_free(struct ty_validation *validation);
-/* The text of a row under a key. */
+/* The text of a row under a key; belongs to the row. */
 TY_API const char *ty_run_value(const struct ty_run_row *row, enum ty_run_key key);
 /* The index-th text that rows have under a key, in the order of the table; NULL behind the last. */
 TY_API const char *ty_validation_value(const struct ty_validation *validation, enum ty_run_key key,
@@ -277,6 +295,7 @@ struct ty_run_filter {
     const char *value; /* of the key; NULL: all rows */
     bool clean_only;   /* without noisy rows */
 };
+/* Error predicted / measured - 1 of these rows; NAN and n 0 without any. Cost O(n log n). */
 TY_API struct ty_error_stats ty_validation_stats(const struct ty_validation *validation,
                                                  const struct ty_run_filter *filter);
 /* Share of the measured step times inside the interval of 80 or 90 percent, of the rows of the
@@ -303,24 +322,24 @@ struct ty_rankings {
     uint32_t n_clean;
     double spearman, kendall, mean_regret, median_regret;
 };
-/* Free with ty_rankings_free. returns TY_OK, TY_ERR_NOMEM. */
+/* Free with ty_rankings_free, before the validation. Cost O(rows^2): 2 ms for 700. returns TY_OK,
+ * TY_ERR_NOMEM. Source: Kendall 1945 (tau-b). */
 TY_API TY_MUST_CHECK ty_status ty_validation_rankings(const struct ty_validation *validation,
                                                       struct ty_rankings *out,
                                                       struct ty_error *error);
 TY_API void ty_rankings_free(struct ty_rankings *rankings);
 
-/* JSON of a validation; free with ty_text_free. */
+/* JSON of a validation; free with ty_text_free. NULL: out of memory. */
 TY_API char *ty_validation_json(const struct ty_validation *validation);
 
 /* Draws predicted against measured step time into a folder: scatter.svg, .png, .gp, .tsv. Without
- * gnuplot: script and data, and n_plots = 0. returns TY_OK, TY_ERR_IO. */
+ * gnuplot: script and data, and n_plots = 0. Cost: 0.3 s. returns TY_OK, TY_ERR_IO. */
 TY_API TY_MUST_CHECK ty_status ty_validation_plot(const struct ty_validation *validation,
                                                   const char *out_folder, uint32_t *n_plots,
                                                   struct ty_error *error);
 
 /* One run of a table as inputs of the predictor; the cluster is the built-in one of that name with
- * the GPU and the network of the run. returns TY_OK, TY_ERR_IO, TY_ERR_INPUT (no such id, or the
- * run cannot be predicted: why), TY_ERR_NOMEM. */
+ * the GPU and the network of the run. */
 struct ty_run {
     struct ty_run_row row; /* names and measured values; nothing predicted */
     struct ty_model model;
@@ -328,6 +347,8 @@ struct ty_run {
     struct ty_profile profile;
     struct ty_plan plan;
 };
+/* Cost: 1 ms, the table is read. returns TY_OK, TY_ERR_IO, TY_ERR_INPUT (no such id, or the run
+ * cannot be predicted: why), TY_ERR_NOMEM. */
 TY_API TY_MUST_CHECK ty_status ty_run_load(const char *csv_path, const char *id, struct ty_run *out,
                                            struct ty_error *error);
 
@@ -346,7 +367,7 @@ struct ty_import {
 };
 /* Reads a training log or a benchmark result, whatever tool wrote it (docs/import.md). Free with
  * ty_import_free. returns TY_OK, TY_ERR_IO, TY_ERR_NOMEM, TY_ERR_INPUT: no known format, or
- * nothing in it. Never crashes on any bytes; time linear in the size, at most 1 GiB. */
+ * nothing in it. Never crashes on any bytes; cost: linear in the size, at most 1 GiB. */
 TY_API TY_MUST_CHECK ty_status ty_import_file(const char *path, struct ty_import *out,
                                               struct ty_error *error);
 TY_API void ty_import_free(struct ty_import *import);
@@ -388,7 +409,7 @@ struct ty_detection {
  * n = 0: this machine, with nvidia-smi where there is one. gpu: a built-in name or a GPU file,
  * chooses among several or stands in where no dump names it; may be NULL. Free with
  * ty_detection_free. returns TY_OK, TY_ERR_IO, TY_ERR_INPUT (error names file and line),
- * TY_ERR_NOMEM, TY_ERR_LIMIT. Never crashes on any bytes; time linear in the size. */
+ * TY_ERR_NOMEM, TY_ERR_LIMIT. Never crashes on any bytes; cost: linear in the size. */
 TY_API TY_MUST_CHECK ty_status ty_detect(const char *const *paths, uint32_t n, const char *gpu,
                                          struct ty_detection *out, struct ty_error *error);
 TY_API void ty_detection_free(struct ty_detection *detection);
@@ -396,21 +417,22 @@ TY_API const char *ty_trust_name(enum ty_trust trust); /* "read", "stated", "rul
 
 /* ---- collectives -------------------------------------------------------------------------- */
 
-/* The built-in tables (data/fabrics). Free with ty_collective_tables_free. returns TY_OK,
- * TY_ERR_NOMEM. */
+/* The built-in tables (data/fabrics). Free with ty_collective_tables_free, which accepts zeroed
+ * ones. Cost: 4 ms. returns TY_OK, TY_ERR_NOMEM. */
 TY_API TY_MUST_CHECK ty_status ty_collective_tables_load(struct ty_collective_tables *out,
                                                          struct ty_error *error);
 TY_API void ty_collective_tables_free(struct ty_collective_tables *tables);
 
 /* ty_comm_predict and ty_comm_judge for the sizes that a log has measured. Where the query
  * leaves them open (op TY_N_COLLECTIVES, ranks 0), operation and ranks are those of the first
- * table of the log, in any format that calibrate import reads. Free with ty_comm_free. returns
- * TY_OK, TY_ERR_IO, TY_ERR_INPUT (no such table in it), TY_ERR_RANGE, TY_ERR_NOMEM. */
+ * table of the log, in any format that calibrate import reads. Free with ty_comm_free. Cost: linear
+ * in the log. returns TY_OK, TY_ERR_IO, TY_ERR_INPUT (no such table in it), TY_ERR_RANGE,
+ * TY_ERR_NOMEM. */
 TY_API TY_MUST_CHECK ty_status ty_comm_compare(const struct ty_collective_query *query,
                                                const char *log_path,
                                                const struct ty_collective_tables *tables,
                                                struct ty_comm *out, struct ty_error *error);
-/* JSON of an answer; free with ty_text_free. */
+/* JSON of an answer; free with ty_text_free. NULL: out of memory. */
 TY_API char *ty_comm_json(const struct ty_comm *comm);
 
 struct ty_evidence; /* trainyard_calibrate.h */
@@ -421,10 +443,11 @@ TY_API char *ty_prediction_json(const struct ty_prediction *prediction,
                                 const struct ty_profile *profile,
                                 const struct ty_evidence *evidence,
                                 const struct ty_forecast *forecast);
-/* Of one sizing for each kind of machine; best: index of the one to take, n for none. */
+TY_API char *ty_search_json(const struct ty_search_result *result, const struct ty_search *search);
+/* Of one sizing for each kind of machine, size and result [n]; best: index of the one to take, n
+ * for none. Free with ty_text_free; NULL: out of memory. */
 TY_API char *ty_size_json(const struct ty_size *size, const struct ty_size_result *result,
                           uint32_t n, uint32_t best);
-TY_API char *ty_search_json(const struct ty_search_result *result, const struct ty_search *search);
 
 /* ---- jobs that share a cluster ------------------------------------------------------------- */
 
@@ -450,7 +473,8 @@ struct ty_split_list {
     uint32_t n;
     struct ty_split_entry *entry; /* [n] */
 };
-/* Free with ty_split_list_free. returns as every reader. */
+/* From a file, or a text [bytes] that `origin` names in errors. Free with ty_split_list_free, which
+ * accepts a zeroed one. Cost: linear. returns as every reader; TY_ERR_NOMEM. */
 TY_API TY_MUST_CHECK ty_status ty_split_list_load(const char *path, struct ty_split_list *out,
                                                   struct ty_error *error);
 TY_API TY_MUST_CHECK ty_status ty_split_list_parse(const char *text, size_t bytes,
@@ -466,9 +490,10 @@ struct ty_division {
     uint32_t unit_gpus;
     const struct ty_plan *const *plans; /* [n_jobs][n_units + 1], of NULL where not searched */
 };
-/* JSON; free with ty_text_free. */
+/* JSON; free with ty_text_free. NULL: out of memory. */
 TY_API char *ty_division_json(const struct ty_division *division);
-/* Tables split_job, split_curve of a study (docs/database.md); `report` draws them. */
+/* Tables split_job, split_curve of a study (docs/database.md); `report` draws them. Cost and
+ * returns as of every writer of a store. */
 TY_API TY_MUST_CHECK ty_status ty_store_add_division(ty_store *store, int64_t study_id,
                                                      const struct ty_division *division,
                                                      struct ty_error *error);
@@ -512,23 +537,24 @@ struct ty_trace {
 
 /* Reads a trace (docs/pool.md): native CSV, sacct -P, Philly JSON, Helios, Acme and openb CSV.
  * format NULL or "auto": by its columns. queue NULL: all; otherwise the jobs of that queue. Free
- * with ty_trace_free. returns TY_OK, TY_ERR_IO, TY_ERR_NOMEM, TY_ERR_INPUT: no such form, or no
- * job that ran. */
+ * with ty_trace_free, which accepts a zeroed one. Never crashes on any bytes; cost: linear.
+ * returns TY_OK, TY_ERR_IO, TY_ERR_NOMEM, TY_ERR_INPUT: no such form, or no job that ran. */
 TY_API TY_MUST_CHECK ty_status ty_trace_read(const char *path, const char *format,
                                              const char *queue, struct ty_trace *out,
                                              struct ty_error *error);
 TY_API void ty_trace_free(struct ty_trace *trace);
-/* Name of a format; index 0.. until NULL. */
+/* Name of a format; index 0.. until NULL. Static. */
 TY_API const char *ty_trace_format(size_t index);
-/* Key and meaning of a note. */
+/* Key and, in text, the meaning of a note of TY_TRACE_NOTE_LIST. Static. */
 TY_API const char *ty_trace_note(int note, const char **text);
 /* Node types of a pool from CSV: columns nodes, gpus_per_node; optional gpu_model, cpus,
- * memory_mib, nodes_per_leaf, pod. Types without GPUs are left out. out: [capacity] */
+ * memory_mib, nodes_per_leaf, pod. Types without GPUs are left out. out: [capacity]. Cost: linear.
+ * returns TY_OK, TY_ERR_IO, TY_ERR_NOMEM, TY_ERR_INPUT (file, row and column). */
 TY_API TY_MUST_CHECK ty_status ty_pool_nodes_read(const char *path, struct ty_pool_nodes *out,
                                                   uint32_t capacity, uint32_t *n_groups,
                                                   struct ty_error *error);
 /* Rights of the queues of a trace from CSV: column queue; optional weight, quota_gpus,
- * borrow_gpus, cohort. */
+ * borrow_gpus, cohort. Cost: linear. returns as ty_pool_nodes_read. */
 TY_API TY_MUST_CHECK ty_status ty_trace_queues_read(const char *path, struct ty_trace *trace,
                                                     struct ty_error *error);
 /* One replay for the database. */
@@ -540,11 +566,12 @@ struct ty_replay {
     uint64_t n_events;
     uint32_t run; /* number within its study */
 };
-/* Tables pool_run, pool_job, pool_event of a study (docs/database.md); `report` draws them. */
+/* Tables pool_run, pool_job, pool_event of a study (docs/database.md); `report` draws them. Cost
+ * and returns as of every writer of a store. */
 TY_API TY_MUST_CHECK ty_status ty_store_add_replay(ty_store *store, int64_t study_id,
                                                    const struct ty_replay *replay,
                                                    struct ty_error *error);
-/* JSON of a replay; free with ty_text_free. */
+/* JSON of a replay, of a verdict on one job; free with ty_text_free. NULL: out of memory. */
 TY_API char *ty_pool_json(const struct ty_pool *pool, const struct ty_trace *trace,
                           const struct ty_pool_result *result);
 TY_API char *ty_pool_verdict_json(const struct ty_trace *trace,

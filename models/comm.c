@@ -425,11 +425,11 @@ void ty_comm_free(struct ty_comm *comm)
 const char *ty_collective_origin_name(enum ty_collective_origin origin)
 {
     static const char *const names[] = {"table", "interpolated", "lines", "neighbour", "model"};
-    return names[origin];
+    return (unsigned)origin <= TY_FROM_MODEL ? names[origin] : "";
 }
 
 const char *ty_comm_verdict_name(enum ty_comm_verdict verdict)
 {
     static const char *const names[] = {"", "normal", "low", "high"};
-    return names[verdict];
+    return (unsigned)verdict <= TY_COMM_HIGH ? names[verdict] : "";
 }

@@ -124,7 +124,7 @@ const char *ty_input_stage_name(enum ty_input_stage stage)
         TY_INPUT_STAGE_LIST(X)
 #undef X
             "none"};
-    return names[stage];
+    return names[(unsigned)stage < TY_N_INPUT_STAGES ? stage : TY_N_INPUT_STAGES];
 }
 
 /* What random batch times add: the replay's wait beyond that of even ones. */

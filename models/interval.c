@@ -106,5 +106,5 @@ void ty_ratio_of(const struct ty_rated *a, const struct ty_rated *b, struct ty_r
 const char *ty_kinship_name(enum ty_kinship kinship)
 {
     static const char *const names[] = {"plans", "gpus", "none"};
-    return kinship <= TY_KIN_NONE ? names[kinship] : "";
+    return (unsigned)kinship <= TY_KIN_NONE ? names[kinship] : "";
 }
