@@ -44,7 +44,7 @@ struct cli_args {
     struct { /* prices, objectives, limits, failures */
         const char *price, *objective, *pareto, *tokens, *deadline, *budget, *headroom, *min_mfu,
             *mtbf, *repair, *restart, *save, *phases, *confidence, *detect, *spares, *shape,
-            *preempt;
+            *preempt, *slow_node, *variation;
     } goal;
     struct { /* of the command explain */
         const char *measured, *log, *profile;
@@ -184,6 +184,9 @@ ty_status cli_load_plan(const struct cli_args *args, struct ty_plan *out, struct
 /* Price list and --set price.*; leaves options.price NULL when neither is given. */
 ty_status cli_load_price(const struct cli_args *args, struct cli_inputs *out,
                          struct ty_error *error);
+/* Tiers of the cluster, input and checkpoint of the plan file, with --set; either may be NULL. */
+ty_status cli_load_tiers(const struct cli_args *args, const char *cluster, const char *plan,
+                         struct ty_storage *out, struct ty_error *error);
 /* Storage of cluster and plan file, flags and --set; leaves options.storage NULL without input and
  * checkpoints. After the goal: the best interval depends on failures. */
 ty_status cli_load_storage(const struct cli_args *args, struct cli_inputs *out,

@@ -4,13 +4,16 @@
 #include "cli/cli.h"
 #include <string.h>
 
-/* Every field of a value; `-` and the help line where it is left to its default. */
-static void print_fields(enum ty_kind kind, const void *value)
+/* Every field of a value whose path begins with `group`; `-` and the help line where it is left to
+ * its default. */
+static void print_fields(enum ty_kind kind, const void *value, const char *group)
 {
     size_t n = 0;
     const struct ty_field *fields = ty_fields(kind, &n);
     for (size_t i = 0; i < n; i++) {
         char text[256];
+        if (strncmp(fields[i].path, group, strlen(group)) != 0)
+            continue;
         cli_field_text(&fields[i], value, text, sizeof text);
         printf("%-30s %-18s %s\n", fields[i].path, *text ? text : "-",
                fields[i].type == TY_FIELD_TEXT ? "" : fields[i].help);
@@ -20,7 +23,7 @@ static void print_fields(enum ty_kind kind, const void *value)
 static int print_spec(enum ty_kind kind, const void *value, bool json)
 {
     if (!json) {
-        print_fields(kind, value);
+        print_fields(kind, value, "");
         return CLI_OK;
     }
     return cli_print(ty_spec_write(kind, value));
@@ -121,12 +124,35 @@ static int show_model(const struct cli_args *args, const char *name, struct ty_e
 
 /* ---- the others --------------------------------------------------------------------------- */
 
+/* The tiers are an object of the cluster's file. */
+static int print_cluster_json(const struct ty_cluster *cluster, const struct ty_storage *storage)
+{
+    char *text = ty_spec_write(TY_KIND_CLUSTER, cluster);
+    char *tiers = ty_spec_write(TY_KIND_STORAGE, storage);
+    const int status = text && tiers ? CLI_OK : CLI_FAILED;
+    if (status != CLI_OK)
+        cli_warn("out of memory");
+    else if (strchr(tiers, ':'))
+        printf("%.*s,%s", (int)(strrchr(text, '}') - 1 - text), text, tiers + 1);
+    else
+        fputs(text, stdout);
+    ty_text_free(text);
+    ty_text_free(tiers);
+    return status;
+}
+
 static int show_cluster(const struct cli_args *args, const char *name, struct ty_error *error)
 {
     struct ty_cluster cluster;
-    if (cli_load_cluster(args, name, &cluster, error) != TY_OK)
+    struct ty_storage storage;
+    if (cli_load_cluster(args, name, &cluster, error) != TY_OK ||
+        cli_load_tiers(args, name, NULL, &storage, error) != TY_OK)
         return cli_fail(error);
-    return print_spec(TY_KIND_CLUSTER, &cluster, args->json);
+    if (args->json)
+        return print_cluster_json(&cluster, &storage);
+    print_fields(TY_KIND_CLUSTER, &cluster, "");
+    print_fields(TY_KIND_STORAGE, &storage, "storage.");
+    return CLI_OK;
 }
 
 static int show_gpu(const struct cli_args *args, const char *name, struct ty_error *error)
@@ -208,7 +234,7 @@ int cmd_show(struct cli_args *args)
         used = 1u << TY_KIND_MODEL;
         status = show_model(args, name ? name : args->model, &error);
     } else if (strcmp(what, "cluster") == 0) {
-        used = 1u << TY_KIND_CLUSTER;
+        used = 1u << TY_KIND_CLUSTER | 1u << TY_KIND_STORAGE;
         status = show_cluster(args, name ? name : args->cluster, &error);
     } else if (strcmp(what, "gpu") == 0) {
         used = 1u << TY_KIND_GPU;

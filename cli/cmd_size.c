@@ -235,6 +235,9 @@ static void print_text(const struct sizing *s)
     if (s->n > 1)
         printf("\ntake %s: %s\n", s->size[s->best].cluster->name,
                isnan(best->money[TY_P50]) ? "fewest GPUs" : "least money");
+    if (best->goodput.stretch_ratio > 1.0)
+        printf("\na step takes %.2f %% longer, for its slowest node\n",
+               100.0 * (best->goodput.stretch_ratio - 1.0));
     if (isfinite(best->goodput.mtbf_s))
         printf(
             "\na failure every %.1f h; a checkpoint every %.0f s; %.1f %% of the time is useful\n",

@@ -406,6 +406,12 @@ const struct cli_option cli_options[] = {
      "... from a failure to training again; default: 300 s"},
     {"repair", 0, CLI_TEXT, TO(goal.repair), "TIME", CLI_FAILS,
      "... until a failed node is back; default: 24 h"},
+    {"slow-node", 0, CLI_TEXT, TO(goal.slow_node), "RATIO", CLI_FAILS,
+     "time of a step on the slowest node over that on the others, such as 1.05: every step waits "
+     "for it"},
+    {"step-variation", 0, CLI_TEXT, TO(goal.variation), "RATIO", CLI_FAILS,
+     "deviation of a node's time of one step over its mean, such as 1%: steps wait for the "
+     "slowest"},
     {"phases", 0, CLI_TEXT, TO(goal.phases), "FILE", CLI_SIZE,
      "phases of the run: tokens, sequence length and batch of each, planned downtime"},
     {"confidence", 0, CLI_TEXT, TO(goal.confidence), "RATIO", CLI_SIZE,

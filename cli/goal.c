@@ -166,6 +166,25 @@ static ty_status read_counts(const struct cli_args *args, struct ty_failures *ou
     return TY_OK;
 }
 
+/* Stragglers need no failure. */
+static ty_status read_stragglers(const struct cli_args *args, struct ty_failures *out,
+                                 struct ty_error *error)
+{
+    const char *slow = args->goal.slow_node, *variation = args->goal.variation;
+    ty_status status = TY_OK;
+    if (slow)
+        status = read_number(slow, "--slow-node", TY_UNIT_RATIO, &out->slowest_ratio, error);
+    if (status == TY_OK && slow && !(out->slowest_ratio >= 1.0))
+        return cli_refuse(error, "--slow-node", "\"%s\" is below 1; legal: 1 or more", slow);
+    if (status == TY_OK && variation)
+        status =
+            read_number(variation, "--step-variation", TY_UNIT_RATIO, &out->step_variation, error);
+    if (status == TY_OK && variation && !(out->step_variation <= 1.0))
+        return cli_refuse(error, "--step-variation",
+                          "\"%s\" is above 1; legal: 0 to 1, or 0 %% to 100 %%", variation);
+    return status;
+}
+
 static ty_status read_failures(const struct cli_args *args, double gpus_per_node,
                                struct ty_failures *out, struct ty_error *error)
 {
@@ -198,7 +217,8 @@ static ty_status read_failures(const struct cli_args *args, double gpus_per_node
         if (status != TY_OK)
             return status;
     }
-    return read_counts(args, out, error);
+    const ty_status status = read_counts(args, out, error);
+    return status == TY_OK ? read_stragglers(args, out, error) : status;
 }
 
 static double node_gpus(const struct ty_cluster *cluster)
@@ -216,6 +236,8 @@ ty_status cli_load_goal(const struct cli_args *args, struct cli_inputs *out, str
     if (status == TY_OK)
         status = read_failures(args, node_gpus(&out->cluster), &out->failures, error);
     goal->price = out->options.price;
-    goal->failures = args->goal.mtbf || args->goal.preempt ? &out->failures : NULL;
+    const bool any =
+        args->goal.mtbf || args->goal.preempt || args->goal.slow_node || args->goal.variation;
+    goal->failures = any ? &out->failures : NULL;
     return status;
 }

@@ -119,14 +119,18 @@ static ty_status check_storage(const struct cli_args *args, const struct ty_stor
     return TY_OK;
 }
 
+ty_status cli_load_tiers(const struct cli_args *args, const char *cluster, const char *plan,
+                         struct ty_storage *out, struct ty_error *error)
+{
+    const ty_status status = input_status(ty_storage_load(cluster, plan, out, error), error);
+    return status == TY_OK ? apply_settings(args, TY_KIND_STORAGE, out, error) : status;
+}
+
 ty_status cli_load_storage(const struct cli_args *args, struct cli_inputs *out,
                            struct ty_error *error)
 {
     struct ty_storage *storage = &out->storage;
-    ty_status status =
-        input_status(ty_storage_load(args->cluster, args->plan, storage, error), error);
-    if (status == TY_OK)
-        status = apply_settings(args, TY_KIND_STORAGE, storage, error);
+    ty_status status = cli_load_tiers(args, args->cluster, args->plan, storage, error);
     if (status == TY_OK)
         status = check_storage(args, storage, error);
     storage->failures = out->goal.failures;

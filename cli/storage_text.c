@@ -134,7 +134,10 @@ static void print_run(const struct ty_prediction *p, const struct cli_inputs *in
     }
     printf("\nrun: %.1f %% of the time advances the job", 100.0 * run.goodput.useful_ratio);
     printf(", %s tokens/s\n", cli_count_text(run.tokens_per_s, text, sizeof text));
-    if (inputs->goal.failures)
+    if (run.goodput.stretch_ratio > 1.0)
+        printf("  %-14s a step takes %.2f %% longer, for its slowest node\n", "stragglers",
+               100.0 * (run.goodput.stretch_ratio - 1.0));
+    if (isfinite(run.goodput.mtbf_s))
         printf("  %-14s every %s; a checkpoint every %s; %u spare nodes\n", "failures",
                long_text(run.goodput.mtbf_s, text), long_text(run.goodput.interval_s, every),
                run.goodput.spares);

@@ -87,18 +87,25 @@ struct ty_failures {
     /* of the time between failures; 1 or 0: exponential. A search takes the mean alone. */
     double weibull_shape;
     double spares_held; /* nodes ready; too few stop the job until a repair. 0: enough */
+    /* A step waits for its slowest node: slowest (1 + v e_n), e_n the mean of the largest of n
+     * normal numbers. */
+    double slowest_ratio;  /* lasting: a step on the slowest node over one on the others; 0: 1 */
+    double step_variation; /* v: of a node's time of a step, deviation over mean; 0: none */
 };
 /* Of a job on n_nodes. */
 struct ty_goodput {
-    double mtbf_s;       /* of the job; INFINITY without failures */
-    double interval_s;   /* between checkpoints */
-    double useful_ratio; /* share of the time that advances the job; 1 without failures */
-    uint32_t spares;     /* nodes to hold ready */
+    double mtbf_s;        /* of the job; INFINITY without failures */
+    double interval_s;    /* between checkpoints */
+    double useful_ratio;  /* share of the time that advances the job; 1 without failures */
+    uint32_t spares;      /* nodes to hold ready */
+    double stretch_ratio; /* a step with its slowest node over one without, >= 1; in the useful
+                             ratio already */
 };
 /* 1 / M = nodes / node MTBF + 1 / job MTBF + 1 / preemption. Exact for exponential failures; with a
  * Weibull shape the mean of simulated runs, seed fixed. The share of time in which the spares held
- * suffice is a factor of the useful ratio. Cost: 1 us; with a Weibull shape 0.3 ms.
- * returns TY_OK, TY_ERR_RANGE, TY_ERR_NOMEM. Source: handbook 7.6, 7.7. */
+ * suffice is a factor of the useful ratio, slow nodes a divisor. Cost: 1 us; with a Weibull shape
+ * 0.3 ms, with a variation of steps 0.1 ms. returns TY_OK, TY_ERR_RANGE, TY_ERR_NOMEM. Source:
+ * handbook 7.6 to 7.8. */
 TY_API TY_MUST_CHECK ty_status ty_goodput(const struct ty_failures *failures, double n_nodes,
                                           struct ty_goodput *out, struct ty_error *error);
 

@@ -177,6 +177,43 @@ struct ty_storage_report {
     struct ty_save_report checkpoint;
 };
 
+/* ---- hot and cold data -------------------------------------------------------------------- */
+
+/* A part of a data set that is read alike: bytes > 0, reads_per_s >= 0, of all nodes together. */
+struct ty_data_class {
+    double bytes, reads_per_s;
+};
+struct ty_data {
+    const struct ty_cluster *cluster;
+    const struct ty_storage *storage; /* its tiers; their capacity is the room there is */
+    double n_nodes;                   /* >= 1; a tier of nodes holds this many capacities */
+    uint32_t tiers;                   /* bits 1 << enum ty_tier_id: those that hold data */
+    uint32_t n_classes;
+    const struct ty_data_class *classes; /* [n_classes], most reads per byte first */
+};
+
+/* Fills the tiers in order, fastest first: the best placement there is when tiers differ in speed
+ * only.
+ *   placed_bytes  [n_classes][TY_N_TIERS]
+ *   share         of the reads that each tier serves
+ * Cost O(n_classes). returns TY_OK; TY_ERR_INPUT (the order is not kept); TY_ERR_RANGE;
+ * TY_ERR_INFEASIBLE (the tiers do not hold it all). Source: handbook 7.2. */
+TY_API TY_MUST_CHECK ty_status ty_data_place(const struct ty_data *data, double *placed_bytes,
+                                             double share[TY_N_TIERS], struct ty_error *error);
+
+/* From one placement to another, as reads change; class after class, on a bandwidth that the
+ * migration has of its own on every node (INFINITY: as fast as the tiers).
+ *
+ *   t = sum over moves of bytes / (nodes min(read rate, write rate, migration rate))
+ *
+ *   before, after_bytes  [n_classes][TY_N_TIERS], each class as many bytes in both
+ *   arriving_bytes       on each tier
+ * Cost O(n_classes). returns TY_OK, TY_ERR_INPUT (other bytes), TY_ERR_RANGE. */
+TY_API TY_MUST_CHECK ty_status ty_data_move(const struct ty_data *data, const double *before_bytes,
+                                            const double *after_bytes, double move_bytes_per_s,
+                                            double arriving_bytes[TY_N_TIERS], double *time_s,
+                                            struct ty_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -40,6 +40,25 @@ static ty_status simulated_ratio(const struct reliability *job, double *useful_r
     return status;
 }
 
+/* Time of a step with its slowest node over that of an even one. */
+static double stretch_ratio(const struct ty_failures *failures, double n_nodes)
+{
+    const double lasting = failures->slowest_ratio > 0.0 ? failures->slowest_ratio : 1.0;
+    return failures->step_variation > 0.0
+               ? reliability_straggler_ratio(lasting, failures->step_variation, n_nodes)
+               : lasting;
+}
+
+static struct ty_goodput without_failures(const struct ty_failures *failures, double n_nodes,
+                                          double interval_s)
+{
+    const double stretch = stretch_ratio(failures, n_nodes);
+    return (struct ty_goodput){.mtbf_s = INFINITY,
+                               .interval_s = interval_s,
+                               .useful_ratio = 1.0 / stretch,
+                               .stretch_ratio = stretch};
+}
+
 static ty_status goodput(const struct ty_failures *failures, double n_nodes,
                          const struct reliability *job, struct ty_goodput *out,
                          struct ty_error *error)
@@ -55,12 +74,14 @@ static ty_status goodput(const struct ty_failures *failures, double n_nodes,
         .interval_s = job->interval_s,
         .useful_ratio = reliability_efficiency(job),
         .spares = reliability_spares(out_nodes,
-                                     or_default(failures->spare_probability, SPARE_PROBABILITY))};
+                                     or_default(failures->spare_probability, SPARE_PROBABILITY)),
+        .stretch_ratio = stretch_ratio(failures, n_nodes)};
     if (job->shape != 1.0)
         status = simulated_ratio(job, &answer.useful_ratio);
     if (failures->spares_held > 0.0)
         answer.useful_ratio *=
             reliability_spares_suffice(out_nodes, (uint32_t)failures->spares_held);
+    answer.useful_ratio /= answer.stretch_ratio;
     if (status == TY_OK)
         *out = answer;
     return status;
@@ -80,6 +101,11 @@ static ty_status check(const struct ty_failures *failures, double n_nodes, struc
         return error_set(error, TY_ERR_RANGE, "mtbf", "and the number of nodes must be positive");
     if (!(failures->spares_held >= 0.0 && failures->spares_held < 1e6))
         return error_set(error, TY_ERR_RANGE, "spares", "must be 0 to 1e6");
+    if (!(failures->slowest_ratio == 0.0 ||
+          (failures->slowest_ratio >= 1.0 && isfinite(failures->slowest_ratio))))
+        return error_set(error, TY_ERR_RANGE, "slowest_ratio", "must be 1 or more");
+    if (!(failures->step_variation >= 0.0 && failures->step_variation <= 1.0))
+        return error_set(error, TY_ERR_RANGE, "step_variation", "must be 0 to 1");
     return TY_OK;
 }
 
@@ -91,7 +117,7 @@ ty_status ty_goodput(const struct ty_failures *failures, double n_nodes, struct 
         return status;
     struct reliability job = job_of(failures, n_nodes);
     if (isinf(job.mtbf_s)) {
-        *out = (struct ty_goodput){.mtbf_s = INFINITY, .interval_s = INFINITY, .useful_ratio = 1.0};
+        *out = without_failures(failures, n_nodes, INFINITY);
         return TY_OK;
     }
     job.save_s = or_default(failures->save_s, TY_DEFAULT_SAVE_S);
@@ -110,8 +136,7 @@ ty_status failures_goodput_of(const struct ty_failures *failures, double n_nodes
         return status;
     struct reliability job = job_of(failures, n_nodes);
     if (isinf(job.mtbf_s)) {
-        *out = (struct ty_goodput){
-            .mtbf_s = INFINITY, .interval_s = save->every_s, .useful_ratio = 1.0};
+        *out = without_failures(failures, n_nodes, save->every_s);
         return TY_OK;
     }
     job.restart_s += save->restore_s;
@@ -156,8 +181,8 @@ ty_status ty_forecast_of(const struct ty_prediction *prediction, const struct ty
     const struct ty_storage_report *storage = prediction->storage;
     const double nodes = ceil((double)prediction->plan.n_gpus / gpus_per_node);
     const double half_80 = log(prediction->interval_80[1] / prediction->step_time_s);
-    struct ty_forecast run = {
-        .goodput = {.mtbf_s = INFINITY, .interval_s = INFINITY, .useful_ratio = 1.0}};
+    static const struct ty_failures none = {.node_mtbf_s = (double)NAN};
+    struct ty_forecast run = {.goodput = without_failures(&none, nodes, INFINITY)};
     ty_status status = TY_OK;
     if (failures && storage && storage->has_checkpoint)
         status = failures_goodput_of(failures, nodes, &storage->checkpoint, &run.goodput, error);

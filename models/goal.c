@@ -51,7 +51,8 @@ static ty_status goodput_of_saves(const struct goal *goal, const struct ty_failu
 ty_status goal_goodput(const struct goal *goal, const struct ty_plan *plan, struct ty_goodput *out)
 {
     const double nodes = ceil((double)plan->n_gpus / goal->cost.cluster->gpus_per_node);
-    *out = (struct ty_goodput){.mtbf_s = INFINITY, .interval_s = INFINITY, .useful_ratio = 1.0};
+    *out = (struct ty_goodput){
+        .mtbf_s = INFINITY, .interval_s = INFINITY, .useful_ratio = 1.0, .stretch_ratio = 1.0};
     if (!goal->asked.failures)
         return TY_OK;
     /* Of a Weibull shape only the mean is taken: it is asked for every plan, and a save interval

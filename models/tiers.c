@@ -159,7 +159,7 @@ ty_status tier_shares(const struct tier *levels, uint32_t n, const struct tier_d
 
 static ty_status check_classes(const struct tier_placement *placement)
 {
-    const struct tier_class *classes = placement->classes;
+    const struct ty_data_class *classes = placement->classes;
     if (placement->n_levels < 1 || placement->n_levels > TIER_MAX_LEVELS ||
         !(placement->nodes >= 1.0))
         return TY_ERR_RANGE;
@@ -195,7 +195,7 @@ ty_status tier_place(const struct tier_placement *placement, double *placed, dou
         room[level] = placement->levels[level].capacity_bytes *
                       (placement->levels[level].shared ? 1.0 : placement->nodes);
     for (uint32_t i = 0; i < placement->n_classes; i++) {
-        const struct tier_class *class_ = &placement->classes[i];
+        const struct ty_data_class *class_ = &placement->classes[i];
         double *row = placed + (size_t)i * n_levels;
         if (place_class(class_->bytes, room, n_levels, row) > 0.0)
             return TY_ERR_INFEASIBLE;

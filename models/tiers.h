@@ -11,6 +11,7 @@
 #ifndef MODELS_TIERS_H
 #define MODELS_TIERS_H
 
+#include "include/trainyard_storage.h"
 #include "models/cache.h"
 
 enum { TIER_MAX_LEVELS = 8 };
@@ -87,14 +88,11 @@ ty_status tier_shares(const struct tier *levels, uint32_t n, const struct tier_d
  * placement there is when levels differ in speed only. placed [n_classes][n_levels] bytes; shares
  * [n_levels] of the reads. returns TY_OK; TY_ERR_INPUT when the order is not kept; TY_ERR_RANGE;
  * TY_ERR_INFEASIBLE when the levels do not hold it all. */
-struct tier_class {
-    double bytes, reads_per_s; /* > 0; >= 0 */
-};
 struct tier_placement {
     const struct tier *levels;
     uint32_t n_levels, n_classes;
-    const struct tier_class *classes; /* [n_classes] */
-    double nodes;                     /* a level that is not shared holds this many capacities */
+    const struct ty_data_class *classes; /* [n_classes] */
+    double nodes;                        /* a level that is not shared holds this many capacities */
 };
 ty_status tier_place(const struct tier_placement *placement, double *placed, double *shares);
 /* Bytes that arrive on each level when one placement becomes another; arriving [n_levels]. */

@@ -72,6 +72,7 @@ static void write_size(struct json_writer *json, const struct ty_size *size,
     json_number(json, "p_meet_deadline", result->p_meet_deadline);
     json_number(json, "p_meet_budget", result->p_meet_budget);
     json_number(json, "useful_ratio", result->goodput.useful_ratio);
+    json_number(json, "stretch_ratio", result->goodput.stretch_ratio);
     json_number(json, "mtbf_s", result->goodput.mtbf_s);
     json_number(json, "checkpoint_interval_s", result->goodput.interval_s);
     json_plan(json, "plan", &result->phase[0].plan);

@@ -96,6 +96,7 @@ void json_forecast(struct json_writer *json, const struct ty_forecast *forecast)
     json_number(json, "mtbf_s",
                 isfinite(forecast->goodput.mtbf_s) ? forecast->goodput.mtbf_s : (double)NAN);
     json_number(json, "spares", forecast->goodput.spares);
+    json_number(json, "stretch_ratio", forecast->goodput.stretch_ratio);
     json_array(json, "time_s");
     for (int i = 0; i < TY_N_QUANTILES; i++)
         json_number(json, NULL, forecast->time_s[i]);

@@ -128,7 +128,8 @@ static ty_status try_count(struct sizing *s, uint32_t n_gpus, struct ty_size_res
     *out = (struct ty_size_result){
         .gpus = n_gpus,
         .gpus_paid = cost_paid_gpus(&s->cost, n_gpus),
-        .goodput = {.mtbf_s = INFINITY, .interval_s = INFINITY, .useful_ratio = 1.0}};
+        .goodput = {
+            .mtbf_s = INFINITY, .interval_s = INFINITY, .useful_ratio = 1.0, .stretch_ratio = 1.0}};
     ty_status status = TY_OK;
     if (size->failures)
         status = ty_goodput(size->failures, nodes, &out->goodput, error);

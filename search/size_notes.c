@@ -39,6 +39,10 @@ static void add_failures(struct list *list, const struct ty_size *size,
         add(list, "mtbf", "no failures: every second is useful, no spares; give --mtbf", "none");
         return;
     }
+    if (isinf(result->goodput.mtbf_s)) {
+        add(list, "mtbf", "no failures: no spares, no checkpoints; give --mtbf", "none");
+        return;
+    }
     const struct ty_storage *storage = size->options.storage;
     if (!storage || storage->checkpoint.mode == TY_SAVE_NONE)
         add_default(list, "save", failures->save_s, TY_DEFAULT_SAVE_S,

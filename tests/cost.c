@@ -165,6 +165,25 @@ static void goodput_examples(void)
     failures.node_mtbf_s = unknown;
     ok(ty_goodput(&failures, 128, &out, NULL) == TY_OK && out.useful_ratio == 1.0,
        "no failures: all time is useful");
+    failures.step_variation = 0.01;
+    ok(ty_goodput(&failures, 1024, &out, NULL) == TY_OK, "steps that vary");
+    within(out.stretch_ratio, 1.0325, 5.1e-5, "UT-7.10: the slowest of 1,024, 1 % each");
+    near(out.useful_ratio * out.stretch_ratio, 1.0, 1e-15, "... is time that advances nothing");
+    failures.slowest_ratio = 1.05;
+    ok(ty_goodput(&failures, 1, &out, NULL) == TY_OK, "one node");
+    near(out.stretch_ratio, 1.05, 1e-12, "a node that is always slow waits for itself alone");
+    failures.node_mtbf_s = 6334.6 * 3600;
+    struct ty_goodput even;
+    ok(ty_goodput(&failures, 128, &out, NULL) == TY_OK, "with failures too");
+    failures.slowest_ratio = failures.step_variation = 0.0;
+    ok(ty_goodput(&failures, 128, &even, NULL) == TY_OK && even.stretch_ratio == 1.0, "none slow");
+    near(out.useful_ratio * out.stretch_ratio, even.useful_ratio, 1e-12, "both are factors");
+    failures.slowest_ratio = 0.9;
+    ok(ty_goodput(&failures, 128, &out, NULL) == TY_ERR_RANGE, "slowest below 1 is refused");
+    failures.slowest_ratio = 0.0;
+    failures.step_variation = 2.0;
+    ok(ty_goodput(&failures, 128, &out, NULL) == TY_ERR_RANGE, "variation above 1 is refused");
+    failures.step_variation = 0.0;
     failures.node_mtbf_s = -1.0;
     ok(ty_goodput(&failures, 128, &out, NULL) == TY_ERR_RANGE, "a negative time is refused");
 }

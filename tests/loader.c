@@ -2,6 +2,7 @@
  * The input pipeline: UT-7.1 to 7.3, cases S01, S03, S05 of the shared list (thread beside each),
  * tiers against hand-worked figures, and properties. UT-7.4 is in tests/cache.c. */
 #include "models/loader.h"
+#include "tests/fixtures.h"
 #include "tests/tap.h"
 
 static const double ALL = 1.0;
@@ -268,12 +269,54 @@ static void stack(void)
 
 /* 2 nodes with 100 GB of NVMe each over a file system; 150 GB read 30 times a second, 250 GB 10
  * times, 600 GB never: NVMe takes the first and 50 GB of the second, 30 + 2 of 40 reads. */
+/* The same through the public functions: 2 nodes of 100 GB NVMe each before the file system. By
+ * hand: 150 GB rise at the 8.2 GB/s a node that NVMe writes, 150 GB sink at the 9.3 it reads; or
+ * all 300 GB at 1 GB/s a node. */
+static void public_placement(void)
+{
+    struct ty_cluster cluster;
+    struct ty_storage storage;
+    fixture_dgx_h100(&cluster);
+    ty_init(TY_KIND_STORAGE, &storage);
+    storage.tier[TY_TIER_NVME].capacity_bytes = 100e9;
+    const struct ty_data_class classes[] = {{150e9, 30}, {250e9, 10}, {600e9, 0}};
+    struct ty_data data = {.cluster = &cluster,
+                           .storage = &storage,
+                           .n_nodes = 2,
+                           .tiers = 1u << TY_TIER_NVME | 1u << TY_TIER_PFS,
+                           .n_classes = 3,
+                           .classes = classes};
+    double placed[3][TY_N_TIERS], share[TY_N_TIERS], arriving[TY_N_TIERS], time_s;
+    ok(ty_data_place(&data, placed[0], share, NULL) == TY_OK, "placed by tiers of a cluster");
+    ok(placed[0][TY_TIER_NVME] == 150e9 && placed[1][TY_TIER_NVME] == 50e9 &&
+           placed[1][TY_TIER_PFS] == 200e9 && placed[2][TY_TIER_PFS] == 600e9 &&
+           placed[0][TY_TIER_DRAM] == 0.0,
+       "memory holds none: it was not named");
+    near(share[TY_TIER_NVME], 0.8, 1e-12, "32 of 40 reads");
+    const double before[3][TY_N_TIERS] = {{0, 0, 150e9, 0}, {0, 200e9, 50e9, 0}, {0, 0, 600e9, 0}};
+    ok(ty_data_move(&data, before[0], placed[0], (double)INFINITY, arriving, &time_s, NULL) ==
+           TY_OK,
+       "moved");
+    near(time_s, 150e9 / (2 * 8.2e9) + 150e9 / (2 * 9.3e9), 1e-12, "at the rates of NVMe");
+    ok(arriving[TY_TIER_NVME] == 150e9 && arriving[TY_TIER_PFS] == 150e9, "150 GB each way");
+    ok(ty_data_move(&data, before[0], placed[0], 1e9, arriving, &time_s, NULL) == TY_OK, "slowly");
+    near(time_s, 150.0, 1e-12, "at the rate of the migration");
+    placed[2][TY_TIER_PFS] = 1.0;
+    ok(ty_data_move(&data, before[0], placed[0], 1e9, arriving, &time_s, NULL) == TY_ERR_INPUT,
+       "600 GB that vanish are refused");
+    data.tiers = 1u << TY_TIER_NVME;
+    ok(ty_data_place(&data, placed[0], share, NULL) == TY_ERR_INFEASIBLE,
+       "NVMe alone is too small");
+    data.tiers = 0;
+    ok(ty_data_place(&data, placed[0], share, NULL) == TY_ERR_RANGE, "no tier");
+}
+
 static void hot_and_cold(void)
 {
     struct tier levels[2] = {fast_tier(), fast_tier()};
     levels[0].capacity_bytes = 100e9;
     levels[1].shared = true;
-    struct tier_class classes[] = {{150e9, 30}, {250e9, 10}, {600e9, 0}};
+    struct ty_data_class classes[] = {{150e9, 30}, {250e9, 10}, {600e9, 0}};
     const struct tier_placement placement = {levels, 2, 3, classes, 2};
     double placed[6], shares[2], arriving[2];
     ok(tier_place(&placement, placed, shares) == TY_OK, "placed");
@@ -385,6 +428,7 @@ int main(void)
     object_store();
     stack();
     hot_and_cold();
+    public_placement();
     divide();
     queue_without_jitter();
     queue_with_jitter();
