@@ -324,8 +324,9 @@ static ty_status screen(ty_predictor *predictor, const struct ty_options *option
     return TY_OK;
 }
 
-/* What only every rank on every link can show. */
-static void note_fabric(const struct ty_cluster *cluster, struct notes *notes)
+/* What only every rank on every link can show, and what no step does yet: there collectives take
+ * the times of their tables. */
+static void note_fabric(const struct ty_cluster *cluster, enum ty_rung rung, struct notes *notes)
 {
     const struct {
         const char *field;
@@ -339,10 +340,13 @@ static void note_fabric(const struct ty_cluster *cluster, struct notes *notes)
         {"network.queue_pairs", cluster->queue_pairs > 1},
         {"pcie.gpus_per_switch", cluster->gpus_per_pcie_switch > 0},
     };
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+    for (size_t i = 0; rung < TY_RUNG_FULL && i < sizeof fields / sizeof *fields; i++)
         if (fields[i].given)
             notes_add(notes, TY_NOTE_UNUSED, NULL, fields[i].field, "only rung full simulates it",
                       "given");
+    if (cluster->sharp == TY_ON)
+        notes_add(notes, TY_NOTE_UNUSED, NULL, "network.sharp", "is of comm --algorithm only",
+                  "on");
 }
 
 ty_status ty_predictor_run(ty_predictor *predictor, const struct ty_plan *plan,
@@ -364,8 +368,7 @@ ty_status ty_predictor_run(ty_predictor *predictor, const struct ty_plan *plan,
     clear_answer(&answer, &resolved);
     answer.flops = chosen.flops;
     answer.notes = predictor->notes.note;
-    if (chosen.rung < TY_RUNG_FULL)
-        note_fabric(&predictor->setting.cluster, &predictor->notes);
+    note_fabric(&predictor->setting.cluster, chosen.rung, &predictor->notes);
 
     struct ty_error why = {.code = TY_OK};
     bool go_on;

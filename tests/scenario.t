@@ -32,6 +32,28 @@ sub refused {
     ok($status == 2 && $said =~ $why, $what) or diag "status $status: $said";
 }
 
+# Every field of a cluster that only the full rung simulates is named where it has no effect: in text
+# and in JSON, and not at rung full. The list is that of the help; a value beside the default each.
+my %beside = (rails => 'on', planes => 2, leaves_per_pod => 1, pod_oversubscription => 2,
+    routing => 'static', queue_pairs => 4, gpus_per_switch => 2);
+my @full_alone = map { /^(\S+) .* full rung: / ? $1 : () } `$trainyard show cluster dgx-h100`;
+is(scalar @full_alone, scalar keys %beside, 'fields of the full rung alone');
+sub unused_fields {
+    my $answer = decode_json(scalar `$trainyard predict $job @_ --json`);
+    return join ' ', map { $_->{field} } @{$answer->{unused}};
+}
+for my $field (@full_alone) {
+    my ($name) = $field =~ /(\w+)$/;
+    my $set = "--set 'cluster.$field=$beside{$name}'";
+    is(unused_fields($set), $field, "$field: noted as unused in JSON");
+    like(scalar `$trainyard predict $job $set`,
+        qr/without effect on this answer\n +\Q$field\E +given +only rung full simulates it/,
+        '... and in text');
+    is(unused_fields($set, '--rung full'), '', '... and used at rung full');
+}
+is(unused_fields('--set cluster.network.sharp=on', $_), 'network.sharp', "SHARP in a step: noted $_")
+    for '', '--rung full';
+
 my $even = answer('{}');
 ok($even->{fabric}{folded}, 'nothing amiss: folded');
 my $every = answer('{"unfold": true}');
