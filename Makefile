@@ -89,7 +89,7 @@ help:
 	@echo 'coverage        lines the tests reach, by file'
 	@echo 'fuzz            each fuzzer for FUZZ_S seconds (default 60); needs clang'
 	@echo 'bench           benchmarks as TSV; BENCH=NAME runs one'
-	@echo 'golden          rewrites tests/golden/*.out and data/runs/accuracy.json from this build'
+	@echo 'golden          rewrites tests/golden/*.out, data/runs/accuracy.json, the README example'
 	@echo 'fabrics         rewrites data/fabrics from data/micro/nccl'
 	@echo 'profiles        fits the constants of data/profiles, stacks, sites to data/runs'
 	@echo 'man             manual pages; format, lint: source style'
@@ -210,14 +210,22 @@ fabrics: $(B)/trainyard
 golden: all
 	GOLDEN=1 B=$(B) sh tests/golden.t
 	GOLDEN=1 B=$(B) perl tests/validate.t
+	GOLDEN=1 B=$(B) sh tests/readme.t
 
-# One library of everything with clang's coverage feedback; each fuzzer starts from data/ and the
-# inputs kept in tests/fuzz/corpus/NAME, and leaves a crashing input in the folder it ran in.
+# Everything with clang's coverage feedback; each fuzzer starts from data/ and the inputs kept in
+# tests/fuzz/corpus/NAME, and leaves a crashing input in the folder it ran in.
 FUZZ_S ?= 60
-FUZZ_FLAGS = -w -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
-$(B)/fuzz/%: tests/fuzz/%.c $(CORE_SRC) $(TOOLS_SRC) $(B)/builtin.c
+FUZZ_CC ?= clang
+FUZZ_FLAGS = -fsanitize=address,undefined -fno-sanitize-recover=undefined
+FUZZ_OBJ = $(patsubst %.c,$(B)/fuzz/obj/%.o,$(CORE_SRC) $(TOOLS_SRC)) $(B)/fuzz/obj/builtin.o
+$(B)/fuzz/obj/%.o: %.c
 	@mkdir -p $(@D)
-	clang $(ALL_CFLAGS) -O1 $(FUZZ_FLAGS) -o $@ $(filter %.c,$^) $(TOOLS_LIBS)
+	$(FUZZ_CC) $(ALL_CFLAGS) -O1 -w $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c $< -o $@
+$(B)/fuzz/obj/builtin.o: $(B)/builtin.c
+	@mkdir -p $(@D)
+	$(FUZZ_CC) $(ALL_CFLAGS) -w $(FUZZ_FLAGS) -c $< -o $@
+$(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/%.o $(FUZZ_OBJ)
+	$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ $(TOOLS_LIBS)
 fuzz: $(FUZZERS)
 	set -e; for f in $(FUZZERS); do \
 	    mkdir -p $$f.corpus; \
@@ -333,4 +341,4 @@ dist:
 clean:
 	rm -rf $(B) $(B)-asan $(B)-tsan $(B)-coverage
 
--include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
+-include $(shell find $(B)/obj $(B)/fuzz/obj -name '*.d' 2>/dev/null)

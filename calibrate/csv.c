@@ -4,6 +4,7 @@
 #include "sim/error.h"
 
 #include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ static ty_status load(const char *path, char **text, size_t *bytes, struct ty_er
 {
     FILE *file = fopen(path, "rb");
     if (!file)
-        return error_set(error, TY_ERR_IO, path, "cannot be opened");
+        return error_set(error, TY_ERR_IO, path, "cannot be opened: %s", strerror(errno));
     size_t capacity = 1 << 16, n = 0;
     char *buffer = malloc(capacity + 1);
     while (buffer) {

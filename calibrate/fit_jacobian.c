@@ -96,8 +96,7 @@ ty_status fit_rows_read(const char *csv_path, uint32_t n_threads, struct fit_row
     reading.run = calloc(reading.table.csv.n_rows, sizeof *reading.run);
     reading.status = calloc(reading.table.csv.n_rows, sizeof *reading.status);
     if (reading.run && reading.status) {
-        parallel_for(n_threads ? n_threads : parallel_processors(), reading.table.csv.n_rows, 1,
-                     read_row, &reading);
+        parallel_for(parallel_workers(n_threads), reading.table.csv.n_rows, 1, read_row, &reading);
         status = keep_predicted(&reading, out);
     } else {
         free(reading.run);
@@ -191,7 +190,7 @@ static ty_status run_differences(struct differences *job, uint32_t n_threads)
     job->status = calloc(n ? n : 1, sizeof *job->status);
     ty_status status = job->status ? TY_OK : TY_ERR_NOMEM;
     if (status == TY_OK)
-        parallel_for(n_threads ? n_threads : parallel_processors(), n, 1, differences_of_row, job);
+        parallel_for(parallel_workers(n_threads), n, 1, differences_of_row, job);
     for (uint32_t row = 0; status == TY_OK && row < n; row++)
         status = job->status[row];
     free(job->status);

@@ -94,7 +94,8 @@ static void fill_run(const struct ty_logged *logged, struct ty_run *run)
             : (double)plan->gbs * plan->seq / (logged->tokens_per_s_per_gpu * plan->n_gpus);
     if (!plan->n_gpus || !plan->gbs || !plan->seq)
         text_format(run->row.refused, sizeof run->row.refused,
-                    "the log has no gpus, gbs or seq; give --gpus, --gbs, --seq");
+                    "the log lacks what sets a step; give%s%s%s", plan->n_gpus ? "" : " --gpus",
+                    plan->gbs ? "" : " --gbs", plan->seq ? "" : " --seq");
 }
 
 static ty_status add_record(const char *path, uint32_t index, const struct ty_record *record,

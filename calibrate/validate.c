@@ -198,7 +198,7 @@ ty_status ty_validate_runs(const char *csv_path, const struct ty_validate_option
     if (status == TY_OK && job.table.profile)
         status = check_profile(job.table.profile, error);
     if (status == TY_OK)
-        status = predict_all(&job, n_threads ? n_threads : parallel_processors(), error);
+        status = predict_all(&job, parallel_workers(n_threads), error);
     if (status == TY_OK)
         *out = (struct ty_validation){(uint32_t)job.table.csv.n_rows, job.rows};
     else

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MAX_THREADS 256 /* that a search starts */
+
 void cli_guess_offer(struct cli_guess *guess, const char *candidate)
 {
     const size_t distance = ty_text_distance(guess->word, candidate);
@@ -35,11 +37,12 @@ bool cli_field_is_switch(const struct ty_field *field)
 static ty_status parse_unsigned(const char *name, const char *text, uint64_t max, uint64_t *out,
                                 struct ty_error *error)
 {
-    char *end;
+    char *end, where[40];
+    snprintf(where, sizeof where, "--%s", name);
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
     if (*text < '0' || *text > '9' || *end || errno || value > max)
-        return cli_refuse(error, name, "\"%s\" is not a whole number from 0 to %llu", text,
+        return cli_refuse(error, where, "\"%s\" is not a whole number from 0 to %llu", text,
                           (unsigned long long)max);
     *out = value;
     return TY_OK;
@@ -172,6 +175,8 @@ static ty_status store_option(struct cli_args *args, const struct cli_option *op
     case CLI_U32:
     case CLI_U64: {
         uint64_t max = option->type == CLI_U32 ? UINT32_MAX : UINT64_MAX;
+        if (place == (void *)&args->jobs)
+            max = MAX_THREADS;
         ty_status status = parse_unsigned(option->name, text, max, &number, error);
         if (status == TY_OK && option->type == CLI_U32)
             *(uint32_t *)place = (uint32_t)number;

@@ -142,6 +142,20 @@ static void print_runs(const struct ty_runs *runs, const struct ty_site_fit *fit
     }
 }
 
+/* Far from the model whatever the site: another cluster, plan or model than was measured. */
+static void print_suspects(const struct ty_runs *runs, const struct ty_site_fit *fit)
+{
+    for (uint32_t i = 0; i < runs->n; i++) {
+        const struct ty_run_row *row = &runs->run[i].row;
+        const double ratio = row->measured_s / fit->after_s[i];
+        if (ratio > 2.0 || ratio < 0.5)
+            printf(
+                "  %s took %.2g times what is predicted, which no site explains: check --cluster, "
+                "--model and the plan\n",
+                row->id, ratio);
+    }
+}
+
 static void print_fit(const struct ty_runs *runs, const struct ty_site_fit *fit)
 {
     const struct errors before = errors_of(runs, fit->before_s);
@@ -158,6 +172,7 @@ static void print_fit(const struct ty_runs *runs, const struct ty_site_fit *fit)
         "  a run differs from the model by %.1f %%; of what an unknown site leaves open, %.0f %% "
         "is left\n",
         100.0 * fit->noise, 100.0 * fit->left);
+    print_suspects(runs, fit);
 }
 
 static void print_next(const struct ty_runs *runs, const struct ty_next_run *next, uint32_t n)

@@ -25,6 +25,20 @@ static ty_status plan_of_study(const struct cli_args *args, struct ty_plan *plan
     return status == TY_ERR_IO ? (error->code = TY_ERR_INPUT) : status;
 }
 
+/* A framework would refuse it at the start of the job, or run something else. */
+static ty_status check_legal(const struct cli_inputs *inputs, const struct ty_plan *plan,
+                             struct ty_error *error)
+{
+    struct ty_violation broken;
+    uint32_t n = 0;
+    ty_plan_violations(&inputs->model, &inputs->cluster, plan, &broken, 1, &n);
+    if (n == 0)
+        return TY_OK;
+    cli_refuse(error, broken.rule, "%s%s%s", broken.text, *broken.legal ? "; legal: " : "",
+               broken.legal);
+    return error->code = TY_ERR_INFEASIBLE;
+}
+
 static ty_status plan_of_flags(const struct cli_args *args, struct ty_plan *plan,
                                uint32_t *gpus_per_node, struct ty_error *error)
 {
@@ -35,6 +49,8 @@ static ty_status plan_of_flags(const struct cli_args *args, struct ty_plan *plan
     if (status == TY_OK)
         status = ty_plan_resolve(&inputs->model, &inputs->cluster, &inputs->profile, &inputs->plan,
                                  plan, NULL, 0, NULL);
+    if (status == TY_OK)
+        status = check_legal(inputs, plan, error);
     *gpus_per_node = inputs->cluster.gpus_per_node ? inputs->cluster.gpus_per_node : 8;
     cli_inputs_free(inputs);
     free(inputs);

@@ -149,8 +149,13 @@ static ty_status read_policies(const char *text, const char **out, uint32_t *n,
             struct cli_guess guess = {.word = name};
             for (size_t i = 0; ty_pool_policy(i, NULL); i++)
                 cli_guess_offer(&guess, ty_pool_policy(i, NULL));
-            return cli_refuse(error, "--policy", "\"%s\" is no policy%s%s", name,
-                              *guess.best ? "; did you mean " : "", guess.best);
+            char legal[256] = "all";
+            for (size_t i = 0; ty_pool_policy(i, NULL); i++) {
+                const size_t used = strlen(legal);
+                snprintf(legal + used, sizeof legal - used, ", %s", ty_pool_policy(i, NULL));
+            }
+            return cli_refuse(error, "--policy", "\"%s\" is no policy%s%s; legal: %s", name,
+                              *guess.best ? "; did you mean " : "", guess.best, legal);
         }
         ++*n;
         at += length + (at[length] == ',');

@@ -830,7 +830,7 @@ struct ty_search {
     const struct ty_profile *profile;
     struct ty_space space;
     struct ty_options options;
-    uint32_t n_threads; /* 0 = number of processors */
+    uint32_t n_threads; /* 0 = number of processors; at most 256 are used */
     uint32_t top;       /* best plans kept per list; 0 = 10 */
     bool allow_tight;   /* also plans above the safe share of memory: they often die at launch */
     bool exhaustive;    /* simulate every plan that fits, not only those that could be listed */

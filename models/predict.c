@@ -130,8 +130,9 @@ static void tell_device(const struct ty_prediction *answer, struct ty_violation 
                 answer->peak_bytes / 1073741824.0, answer->budget_bytes / 1073741824.0,
                 ty_mem_name(answer->largest_component));
     text_format(out->legal, sizeof out->legal,
-                "at most %.2f GiB; more recompute, sharding, tp, pp or cp lowers it",
-                answer->budget_bytes / 1073741824.0);
+                "at most %.2f GiB; more recompute, sharding, tp, pp%s or cp lowers it",
+                answer->budget_bytes / 1073741824.0,
+                isnan(answer->imbalance_limit) ? "" : ", ep"); /* no experts */
 }
 
 static void tell_host(const struct setting *setting, double host_bytes, struct ty_violation *out)

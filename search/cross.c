@@ -216,7 +216,7 @@ static ty_status check(const struct ty_cross *cross, struct ty_error *error)
 static ty_status open_workers(struct crossing *crossing, struct ty_error *error)
 {
     const struct ty_cross *cross = crossing->cross;
-    crossing->n_workers = cross->n_threads ? cross->n_threads : parallel_processors();
+    crossing->n_workers = parallel_workers(cross->n_threads);
     crossing->worker = calloc(crossing->n_workers, sizeof *crossing->worker);
     crossing->score = calloc(BATCH, sizeof *crossing->score);
     ty_status status = crossing->worker && crossing->score ? TY_OK : TY_ERR_NOMEM;

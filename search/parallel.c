@@ -6,8 +6,6 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#define MAX_WORKERS 256
-
 struct loop {
     atomic_uint_fast64_t next;
     uint64_t n, grain;
@@ -38,9 +36,9 @@ static void *work(void *argument)
 void parallel_for(uint32_t n_workers, uint64_t n, uint64_t grain, parallel_fn *fn, void *context)
 {
     struct loop loop = {.n = n, .grain = grain, .fn = fn, .context = context};
-    struct worker workers[MAX_WORKERS];
-    if (n_workers > MAX_WORKERS)
-        n_workers = MAX_WORKERS;
+    struct worker workers[PARALLEL_MAX];
+    if (n_workers > PARALLEL_MAX)
+        n_workers = PARALLEL_MAX;
     uint32_t started = 1;
     for (; started < n_workers; started++) {
         workers[started] = (struct worker){.loop = &loop, .id = started};
@@ -53,8 +51,8 @@ void parallel_for(uint32_t n_workers, uint64_t n, uint64_t grain, parallel_fn *f
         pthread_join(workers[i].thread, NULL);
 }
 
-uint32_t parallel_processors(void)
+uint32_t parallel_workers(uint32_t n_threads)
 {
-    const long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (uint32_t)n : 1;
+    const long n = n_threads ? (long)n_threads : sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > PARALLEL_MAX ? PARALLEL_MAX : (uint32_t)n;
 }

@@ -13,7 +13,8 @@ typedef void parallel_fn(void *context, uint32_t worker, uint64_t index);
  * Threads that cannot be started are done without. */
 void parallel_for(uint32_t n_workers, uint64_t n, uint64_t grain, parallel_fn *fn, void *context);
 
-/* Processors this process may use, >= 1. */
-uint32_t parallel_processors(void);
+/* Threads for a caller's n_threads: 0 is the number of processors; at most PARALLEL_MAX. */
+#define PARALLEL_MAX 256
+uint32_t parallel_workers(uint32_t n_threads);
 
 #endif

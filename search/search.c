@@ -51,7 +51,7 @@ static ty_status open_hunt(struct hunt *hunt, struct ty_error *error)
     status = space_init(&hunt->setting, &search->space, NULL, &hunt->space, error);
     if (status != TY_OK)
         return status;
-    hunt->n_workers = search->n_threads ? search->n_threads : parallel_processors();
+    hunt->n_workers = parallel_workers(search->n_threads);
     hunt->evaluator = calloc(hunt->n_workers, sizeof *hunt->evaluator);
     hunt->failed = calloc(hunt->n_workers, sizeof *hunt->failed);
     hunt->near = calloc(hunt->n_workers, sizeof *hunt->near);

@@ -100,4 +100,9 @@ for my $case (
 }
 like((run_command("calibrate import $log --step-time 3 --tp 2"))[2], qr/unused: --step-time.*unused: --tp/s,
     'import says what it does not read');
+# Far from the 3.4 s of the model: another machine or another plan. Near it: a site.
+like((run_command("calibrate runs $plan --step-time 60s"))[1],
+    qr/took \d+ times what is predicted, which no site explains/, 'a run far from the model is told');
+unlike((run_command("calibrate runs $plan --step-time 4s"))[1], qr/which no site explains/,
+    'a run near it is not');
 done_testing();

@@ -394,6 +394,9 @@ like((run(@pool, '--curves', $curves))[2], qr/unused: --curves/, 'pool: curves t
 refused('pool without a trace', 2, qr/--trace/, 'pool', '--gpus', 4);
 refused('pool without GPUs', 2, qr/--gpus N, --cluster C or --nodes/, 'pool', '--trace', $trace);
 refused('pool: unknown policy', 2, qr/did you mean srtf/, @pool, '--policy', 'srttf');
+refused('pool: a policy that is none', 2, qr/legal: all, fifo, /, @pool, '--policy', 'best');
+refused('more threads than there can be', 2, qr/--jobs: "99999".*0 to 256/, 'sweep', @plan, '--jobs',
+    99999);
 refused('pool: unknown job', 2, qr/no job "Z"/, @pool, '--explain', 'Z');
 refused('pool: half a node', 2, qr/multiple of 8/, 'pool', '--trace', $trace, '--cluster',
     'dgx-h100', '--gpus', 12);

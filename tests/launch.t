@@ -35,6 +35,11 @@ refuses 'a plan twice' 'conflicts with --plan' \
 refuses 'a study that is not there' 'unable to open' \
     $trainyard export launch --framework megatron --from "$dir/none.db#1"
 
+$trainyard export launch --model llama3-8b --cluster dgx-h100 --framework megatron --gpus 7 --tp 2 \
+    >"$dir/out" 2>"$dir/illegal"
+ok 'a plan that is not legal is not exported' [ $? -eq 3 ]
+ok '... and the rule is named' grep -q 'not a multiple of tp.*legal: gpus: a multiple of 2' "$dir/illegal"
+
 search='--model llama3-8b --cluster dgx-h100 --gpus 16 --gbs 64 --seq 4096 --tp 2,4 --pp 1 --vpp 1 --mbs 1
     --sharding zero1,zero2,zero3 --quiet'
 rejected() { $trainyard sweep $search "$@" | sed -n 's/^ *framework  *//p' | tr -d ,; }

@@ -17,6 +17,24 @@ shape() { sed 's/[0-9][0-9.,]*/N/g; s/#*$//; s/[-+]N/N/g; s/ GiB\| MiB\| ms\| us
 ok 'the README shows a command' grep -q '^trainyard predict' "$work/command"
 ok 'it shows its output' [ "$(wc -l <"$work/shown")" -gt 10 ]
 ok 'the command runs' sh -c "sh '$work/command' >'$work/out'"
+# make golden: each line of the README becomes the next one of the output with its shape.
+if [ -n "${GOLDEN:-}" ]; then
+    perl -i -pe '
+        BEGIN {
+            sub shape { local $_ = shift; s/[0-9][0-9.,]*/N/g; s/#*\s*$//; s/[-+]N/N/g;
+                s/ (GiB|MiB|ms|us|s)\b/ U/g; s/ +/ /g; s/ *$//; $_ }
+            open my $f, "<", shift @ARGV or die; @out = <$f>; $next = 0;
+        }
+        $inside = 1 if /^```console/;
+        $inside = 0 if /^```$/;
+        if ($inside && /[0-9]/ && !/^\$|^ +--/) {
+            for my $i ($next .. $#out) {
+                next if shape($out[$i]) ne shape($_);
+                ($_, $next) = ($out[$i], $i + 1);
+                last;
+            }
+        }' "$work/out" README.md
+fi
 shape "$work/out" >"$work/out.shape"
 shape "$work/shown" | while read -r line; do
     grep -qxF -- " $line" "$work/out.shape" || grep -qxF -- "$line" "$work/out.shape" ||

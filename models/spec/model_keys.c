@@ -105,7 +105,8 @@ void config_missing(struct config *config, const char *key)
     struct json_at item = {0};
     while (json_next(&config->at, &item))
         text_append(seen, sizeof seen, "%s%.40s", seen[0] ? ", " : "", json_key(&item));
-    config_refuse(config, TY_ERR_INPUT, key, "\"%s\" is missing; keys seen: %s", key, seen);
+    config_refuse(config, TY_ERR_INPUT, key, "\"%s\" is missing; keys seen: %s", key,
+                  seen[0] ? seen : "none");
 }
 
 /* ---- values ------------------------------------------------------------------------------ */
