@@ -159,6 +159,8 @@ static void write_point(struct json_writer *json, const struct ty_comm_point *po
     json_object(json, NULL);
     json_number(json, "size_bytes", point->size_bytes);
     json_number(json, "time_s", time->time_s);
+    json_number(json, "low_s", time->low_s);
+    json_number(json, "high_s", time->high_s);
     json_number(json, "algbw_bytes_per_s", time->algbw_bytes_per_s);
     json_number(json, "busbw_bytes_per_s", time->busbw_bytes_per_s);
     json_text(json, "algorithm", time->algorithm);

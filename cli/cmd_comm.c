@@ -107,9 +107,12 @@ static void print_point(const struct ty_comm_point *point, bool measured)
     char size[40], text[40], choice[32];
     snprintf(choice, sizeof choice, "%s%s%s", time->algorithm, *time->protocol ? "/" : "",
              time->protocol);
-    printf("%12s %10s %8.2f %8.2f  %-15s %-8s %s", size_text(point->size_bytes, size, sizeof size),
-           cli_time_text(time->time_s, text, sizeof text), time->algbw_bytes_per_s / 1e9,
-           time->busbw_bytes_per_s / 1e9, choice, time->limit, origin);
+    printf("%12s %10s %+4.0f..%+3.0f %% %8.2f %8.2f  %-15s %-8s %s",
+           size_text(point->size_bytes, size, sizeof size),
+           cli_time_text(time->time_s, text, sizeof text),
+           100.0 * (time->low_s / time->time_s - 1.0), 100.0 * (time->high_s / time->time_s - 1.0),
+           time->algbw_bytes_per_s / 1e9, time->busbw_bytes_per_s / 1e9, choice, time->limit,
+           origin);
     if (measured)
         printf("%*s %8.2f %+6.0f %%  %s", 24 - (int)strlen(origin),
                cli_time_text(point->measured_s, text, sizeof text),
@@ -138,15 +141,16 @@ static void print_sources(const struct ty_comm *comm)
 static void print_comm(const struct ty_comm *comm, bool measured)
 {
     bool extrapolated = false;
-    printf("%s over %u GPUs of %s\n\n%12s %10s %8s %8s  %-15s %-8s %s%s\n",
+    printf("%s over %u GPUs of %s\n\n%12s %10s %11s %8s %8s  %-15s %-8s %s%s\n",
            ty_collective_name(comm->query.op), comm->query.ranks, comm->query.cluster->name, "size",
-           "time", "algbw", "busbw", "algorithm", "limit", "from",
+           "time", "80 %", "algbw", "busbw", "algorithm", "limit", "from",
            measured ? "            measured    busbw  busbw off" : "");
     for (uint32_t i = 0; i < comm->n; i++) {
         print_point(&comm->points[i], measured);
         extrapolated |= comm->points[i].predicted.origin >= TY_FROM_NEIGHBOUR;
     }
-    puts("\nalgbw and busbw in GB/s, as nccl-tests counts them");
+    puts("\nalgbw and busbw in GB/s, as nccl-tests counts them; of measured times, 80 % are in the "
+         "range");
     if (extrapolated)
         puts("\"neighbour\" and \"model\" are extrapolated: no table of this cluster and group");
     print_sources(comm);

@@ -59,6 +59,8 @@ enum ty_collective_origin {
 };
 struct ty_collective_time {
     double time_s, algbw_bytes_per_s, busbw_bytes_per_s;
+    double low_s, high_s; /* 80 % of measured times are within; a table of the very group: those of
+                             its own machine */
     enum ty_collective_origin origin;
     const struct ty_collective_table *table; /* it comes from; NULL: model */
     const char *algorithm, *protocol;        /* NCCL's choice; "p2p", "" where it has none */

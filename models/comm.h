@@ -10,6 +10,7 @@
 #include "models/nccl_model.h"
 
 #include <assert.h>
+#include <math.h>
 
 static_assert((int)TY_SEND_RECV == (int)COLLECTIVE_SEND, "one order of operations");
 
@@ -32,6 +33,23 @@ double comm_prior_s(const struct comm_group *group, enum ty_collective_op op, do
                     struct nccl_choice *choice);
 /* What bounds the prior: "latency" or the name of the slowest link. */
 const char *comm_limit(const struct comm_group *group, enum ty_collective_op op, double size_bytes);
+
+/* What software adds to a message shows up to here; a table without such knows no latency. */
+#define COMM_SMALL_BYTES 65536.0
+static inline double comm_doublings(double a, double b)
+{
+    return fabs(log2(a / b));
+}
+/* From the tables of other groups and clusters, and the prior. Sets time, table and origin of *out.
+ * nearest: distance of the nearest table (comm_neighbour.c); infinite without any. returns TY_OK,
+ * TY_ERR_NOMEM, TY_ERR_RANGE. */
+ty_status comm_from_neighbours(const struct ty_collective_query *query,
+                               const struct comm_group *group,
+                               const struct ty_collective_tables *tables,
+                               struct ty_collective_time *out, double *nearest,
+                               struct ty_error *error);
+/* Sets low_s and high_s by where the time is from. */
+void comm_interval(struct ty_collective_time *time, double nearest);
 
 /* Time of a group of a resolved cluster from the cluster's own tables: of the same group inside and
  * beyond its range, else of the group of nearest size with as many ranks per domain, scaled by the

@@ -2,27 +2,29 @@
  *
  * The prior of a collective:
  *
- *   t = latency + network latency + bytes/algbw (1/e + r sqrt(S0 d / S)),  d = 1 + log2 k
+ *   t = L + S/B + r sqrt(q L' S/B)
  *
- * latency, algbw: NCCL's model; k domains. Its bandwidths are met at 1/e = 1.05 only by the largest
- * messages; the sqrt is the fill of the pipeline, longer with more hops. e, S0 and d are the least
- * that describes the measured tables of data/micro/nccl (docs/comm.md); r is that of ACCURACY 1.5.
+ * L: latency of NCCL's model for the algorithm and protocol that it would choose; B: what the links
+ * let these move, with the protocol's share of NCCL's model. The last term is the fill of a
+ * pipeline: a chunk costs its latency, L' with Simple, and the best number of chunks costs
+ * 2 sqrt(L' S/B). r is the least that describes the tables of data/micro/nccl (docs/comm.md).
  */
 #include "models/comm.h"
 #include "sim/error.h"
 
 #include <math.h>
 
-static const double WIRE = 1.05, RAMP = 0.5, RAMP_BYTES = 12e6;
-/* Of RAMP_BYTES by protocol: short chunks fill a pipeline sooner. */
-static const double ramp_ratio[N_NCCL_PROTOCOLS] = {0.0, 0.5, 1.0};
-/* What networks without InfiniBand's or RoCE's short path add to a small message; least of the
- * differences between the tables (EFA, GPUDirect-TCPX and TCPXO against InfiniBand). */
-static const double LONG_PATH_S = 40e-6;
+static const double FILL = 2.0 / 3.0;
+/* q, by protocol: short chunks fill a pipeline sooner. */
+static const double fill_ratio[N_NCCL_PROTOCOLS] = {0.0, 0.5, 1.0};
+/* What a step through the host's memory takes longer than NCCL's hop over PCIe: 8 RTX 4090 without
+ * peer-to-peer take 43 us for 8 bytes (NVIDIA/nccl issue 1530), 6.6 us and 14 steps. */
+static const double HOST_STEP_S = 1.6e-6;
 /* Source: ACCURACY 1.5 (all-to-all), handbook 5.5 (messages). */
 static const double ALL_TO_ALL_S = 60e-6, SEND_SCALEUP_S = 10e-6, SEND_NIC_S = 20e-6;
-/* Of the data sheet's rate: NVLink as NCCL takes it (handbook 6.1), raw RDMA (same place). */
-static const double LINK_RATIO = 0.8, NIC_RATIO = 0.969;
+/* Of the data sheet's rate: all-to-all in a domain, by what NVIDIA says to expect (0.70 to 0.71,
+ * data/micro/nccl_expected_busbw.csv), and across. */
+static const double LINK_RATIO = 0.72, NIC_RATIO = 0.93;
 
 bool comm_shape(const struct ty_cluster *resolved, uint32_t ranks, uint32_t ranks_per_domain,
                 struct group_shape *out)
@@ -88,38 +90,47 @@ static void link_times(const struct comm_group *group, enum ty_collective_op op,
     *network_s = k > 1.0 ? size_bytes * network / network_bytes_per_s(shape) : 0.0;
 }
 
-static double network_latency_s(const struct comm_group *group)
-{
-    const int fabric = group->cluster.fabric;
-    const bool short_path = fabric == TY_FABRIC_INFINIBAND || fabric == TY_FABRIC_ROCE;
-    return group->shape.n_domains > 1 && !short_path ? LONG_PATH_S : 0.0;
-}
-
-static double message_latency_s(const struct comm_group *group, enum ty_collective_op op)
+static double message_latency_s(const struct comm_group *group, const struct nccl_graph *graph,
+                                enum ty_collective_op op)
 {
     if (op == TY_ALL_TO_ALL)
-        return ALL_TO_ALL_S;
-    return group->shape.n_domains > 1 ? SEND_NIC_S : SEND_SCALEUP_S;
+        return ALL_TO_ALL_S + graph->net_latency_s;
+    return group->shape.n_domains > 1 ? SEND_NIC_S + graph->net_latency_s : SEND_SCALEUP_S;
+}
+
+/* Steps between the GPUs of a node, one after the other, are longer without NVLink: a ring goes
+ * through all nodes, a tree through the GPUs of one. */
+static double host_latency_s(const struct nccl_graph *graph, enum ty_collective_op op,
+                             enum nccl_algorithm algorithm)
+{
+    const double per_node = (double)graph->n_ranks / graph->n_nodes;
+    const double n_nodes = algorithm == NCCL_RING ? graph->n_nodes : 1.0;
+    const double n_steps = (op == TY_ALL_REDUCE ? 2.0 : 1.0) * n_nodes * (per_node - 1.0);
+    return graph->pcie ? n_steps * HOST_STEP_S : 0.0;
 }
 
 double comm_prior_s(const struct comm_group *group, enum ty_collective_op op, double size_bytes,
                     struct nccl_choice *choice)
 {
+    struct nccl_graph graph;
+    struct nccl_choice best;
+    struct nccl_cost simple;
+    nccl_graph_init(&group->cluster, &group->shape, &graph);
     if (op == TY_ALL_TO_ALL || op == TY_SEND_RECV) {
         double scaleup_s, network_s;
         link_times(group, op, size_bytes, &scaleup_s, &network_s);
-        return message_latency_s(group, op) + network_latency_s(group) + fmax(scaleup_s, network_s);
+        return message_latency_s(group, &graph, op) + fmax(scaleup_s, network_s);
     }
-    struct nccl_graph graph;
-    struct nccl_choice best;
-    nccl_graph_init(&group->cluster, &group->shape, &graph);
     nccl_choose(&graph, (enum collective_op)op, size_bytes, &best);
     if (choice)
         *choice = best;
-    const double hops = 1.0 + log2(group->shape.n_domains);
-    const double ramp = RAMP * sqrt(RAMP_BYTES * ramp_ratio[best.protocol] * hops / size_bytes);
-    return best.latency_s + network_latency_s(group) +
-           (best.time_s - best.latency_s) * (WIRE + ramp);
+    nccl_cost(&graph, (enum collective_op)op, best.algorithm, NCCL_SIMPLE, &simple);
+    const double bytes_s = (best.time_s - best.latency_s) * simple.algbw_bytes_per_s /
+                           nccl_wire_bytes_per_s(&graph, (enum collective_op)op, best.algorithm);
+    const double host_s = host_latency_s(&graph, op, best.algorithm);
+    const double fill_s =
+        FILL * sqrt(fill_ratio[best.protocol] * (simple.latency_s + host_s) * bytes_s);
+    return best.latency_s + host_s + bytes_s + fill_s;
 }
 
 const char *comm_limit(const struct comm_group *group, enum ty_collective_op op, double size_bytes)

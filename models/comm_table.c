@@ -3,7 +3,7 @@
  * A measured table as a function of the size: log-log between its points, and beyond them the least
  * of the lines through its ends,
  *
- *   t(S) = min(a_1 + S/B_1, a_2 + S/B_2):
+ *   t(S) = min(a_1 + S/B_1, a_2 + S/B_2),  a_1 <= a_2, B_1 <= B_2:
  *
  * the protocol of short messages and that of long ones. Those between make no difference there. */
 #include "models/comm.h"
@@ -52,8 +52,11 @@ static struct line fit_line(const double *size_bytes, const double *time_s, uint
 double comm_lines_s(const struct ty_collective_table *table, double size_bytes)
 {
     const uint32_t n = table->n < 8 ? table->n / 2 : 4;
-    const struct line first = fit_line(table->size_bytes, table->time_s, n);
-    const struct line last =
-        fit_line(&table->size_bytes[table->n - n], &table->time_s[table->n - n], n);
+    struct line first = fit_line(table->size_bytes, table->time_s, n);
+    struct line last = fit_line(&table->size_bytes[table->n - n], &table->time_s[table->n - n], n);
+    /* Four short messages hardly tell a rate, nor four long ones a latency: each line is held to
+     * what the other knows, or it would be the lesser one at the wrong end. */
+    first.per_byte_s = fmax(first.per_byte_s, last.per_byte_s);
+    last.a_s = fmax(last.a_s, first.a_s);
     return fmin(first.a_s + size_bytes * first.per_byte_s, last.a_s + size_bytes * last.per_byte_s);
 }

@@ -71,8 +71,20 @@ static const double nvlink_ratio[] = {0.8, 0.8, 0.824, 0.802};
  * NVLS on one node and on more. */
 static const uint32_t n_links[] = {6, 12, 18, 18};
 static const uint32_t n_nvls_channels[][2] = {{0, 0}, {0, 0}, {16, 16}, {24, 32}};
+/* GPUs of a domain from which on NVLS is seen to be used; source: handbook 5.3. */
+static const uint32_t nvls_from[] = {0, 0, 5, 6};
 /* Channels of rings and trees across nodes, and where there is no NVLink. */
 static const uint32_t NET_CHANNELS = 16;
+/* Of the data sheet's rate, without NVLink: xGMI as NVLink of the time, PCIe by what NVIDIA says to
+ * expect of 8 GPUs (24 of 31 and 48 of 63 GB/s, data/micro/nccl_expected_busbw.csv); and of NICs.
+ */
+static const double XGMI_RATIO = 0.8, PCIE_RATIO = 0.77, NIC_RATIO = 0.95;
+/* A crossing of the network beyond one of InfiniBand and RoCE: EFA, and GPUDirect-TCPX and TCPXO,
+ * which are all the Ethernet without RDMA of the catalogue. Least of what the tables show. */
+static const double EFA_S = 20e-6, ETHERNET_S = 40e-6;
+/* NVLS moves 1 + 1/n payloads through a GPU's links; NCCL's efficiency is that of 8 GPUs, and more
+ * do not gain. With a tree behind it: least of the difference between one domain and two. */
+static const double NVLS_PASSES = 9.0 / 8.0, NVLS_TREE_RATIO = 0.88;
 
 /* ---- graph --------------------------------------------------------------------------------- */
 
@@ -105,6 +117,27 @@ static struct nccl_channels search_channels(const struct nccl_graph *graph, uint
                                   search_speed(inter[graph->generation], node_net_bytes_per_s / n)};
 }
 
+static double gpu_link_bytes_per_s(const struct ty_cluster *cluster,
+                                   enum nccl_generation generation)
+{
+    if (cluster->scaleup == TY_SCALEUP_PCIE)
+        return PCIE_RATIO * cluster->scaleup_bytes_per_s;
+    if (cluster->gpu.vendor != TY_VENDOR_NVIDIA)
+        return XGMI_RATIO * cluster->scaleup_bytes_per_s;
+    return nvlink_ratio[generation] * cluster->scaleup_bytes_per_s;
+}
+
+static void set_network(const struct ty_cluster *cluster, double net_bytes_per_s,
+                        struct nccl_graph *out)
+{
+    out->net_bytes_per_s = NIC_RATIO * net_bytes_per_s;
+    if (cluster->fabric == TY_FABRIC_EFA)
+        out->net_latency_s = EFA_S;
+    else if (cluster->fabric == TY_FABRIC_ETHERNET)
+        out->net_latency_s = ETHERNET_S;
+    out->no_ll = cluster->fabric == TY_FABRIC_ETHERNET && !out->pcie; /* else: sockets */
+}
+
 void nccl_graph_init(const struct ty_cluster *cluster, const struct group_shape *shape,
                      struct nccl_graph *out)
 {
@@ -121,12 +154,19 @@ void nccl_graph_init(const struct ty_cluster *cluster, const struct group_shape 
     const double gpu_bytes_per_s =
         cluster->scaleup_bytes_per_s * (nvlink ? nvlink_ratio[generation] : 1.0);
     const uint32_t n = out->pcie || out->n_nodes > 1 ? NET_CHANNELS : n_links[generation];
+    out->gpu_bytes_per_s = gpu_link_bytes_per_s(cluster, generation);
+    if (out->n_nodes > 1)
+        set_network(cluster, net_bytes_per_s, out);
     out->ring_tree = search_channels(out, n, gpu_bytes_per_s, net_bytes_per_s);
     if (out->n_nodes > 1) /* a ring is searched with one speed for all its links */
         out->ring_tree.intra_bytes_per_s =
             fmin(out->ring_tree.intra_bytes_per_s, out->ring_tree.inter_bytes_per_s);
+    if (out->n_nodes == 2) { /* a tree's NIC carries a payload each way, its GPU two */
+        const double twice = fmin(gpu_bytes_per_s, 2.0 * net_bytes_per_s);
+        out->tree_intra_bytes_per_s = search_channels(out, n, twice, twice).intra_bytes_per_s;
+    }
     const uint32_t n_nvls = n_nvls_channels[generation][out->n_nodes > 1];
-    if (n_nvls && nvlink && shape->ranks_per_domain > 2)
+    if (n_nvls && nvlink && shape->ranks_per_domain >= nvls_from[generation])
         out->nvls = search_channels(out, n_nvls, gpu_bytes_per_s, net_bytes_per_s);
 }
 
@@ -174,8 +214,9 @@ static double tree_busbw(const struct nccl_graph *graph, enum nccl_protocol prot
 {
     const double n = graph->ring_tree.n;
     const uint32_t at = column(graph);
-    const double simple =
-        fmin(0.92 * busbw0(graph), n * tree_simple_gbps[graph->generation][at] * GB);
+    const double all =
+        graph->tree_intra_bytes_per_s > 0.0 ? n * graph->tree_intra_bytes_per_s : busbw0(graph);
+    const double simple = fmin(0.92 * all, n * tree_simple_gbps[graph->generation][at] * GB);
     switch (protocol) {
     case NCCL_LL:
         return fmin(simple / 3.8, ll_max(graph));
@@ -256,7 +297,7 @@ static bool offered(const struct nccl_graph *graph, enum collective_op op,
                     enum nccl_algorithm algorithm, enum nccl_protocol protocol)
 {
     const bool reduce_all = op == COLLECTIVE_ALL_REDUCE, one_node = graph->n_nodes == 1;
-    if (protocol == NCCL_LL128 && graph->pcie)
+    if ((protocol == NCCL_LL128 && graph->pcie) || (protocol == NCCL_LL && graph->no_ll))
         return false;
     switch (algorithm) {
     case NCCL_RING:
@@ -296,6 +337,34 @@ bool nccl_cost(const struct nccl_graph *graph, enum collective_op op, enum nccl_
     }
     *out = (struct nccl_cost){latency(graph, op, algorithm, protocol), algbw};
     return true;
+}
+
+/* Payloads through the NICs of the busiest node of a double binary tree, each way: half goes up and
+ * half comes down where the node ends a tree, three times that where it has two below it. */
+static double tree_passes(double n_nodes)
+{
+    return n_nodes <= 2.0 ? 1.0 : (n_nodes <= 3.0 ? 1.5 : 2.0);
+}
+
+double nccl_wire_bytes_per_s(const struct nccl_graph *graph, enum collective_op op,
+                             enum nccl_algorithm algorithm)
+{
+    const double n = graph->n_ranks, per_step = n / steps(op, n), gpu = graph->gpu_bytes_per_s;
+    const double net = graph->n_nodes > 1 ? graph->net_bytes_per_s : (double)INFINITY;
+    const double tree_net = net / tree_passes(graph->n_nodes);
+    const double nvls = nvls_efficiency[graph->generation] / NVLS_PASSES * gpu;
+    switch (algorithm) {
+    case NCCL_TREE:
+        return fmin(0.92 * gpu / 2.0, tree_net);
+    case NCCL_NVLS:
+        return fmin(nvls, tree_net);
+    case NCCL_NVLS_TREE:
+        return fmin(NVLS_TREE_RATIO * nvls, tree_net);
+    case NCCL_PAT:
+        return 0.75 * fmin(gpu, net) * per_step;
+    default:
+        return fmin(gpu, net) * per_step;
+    }
 }
 
 /* ---- choice -------------------------------------------------------------------------------- */

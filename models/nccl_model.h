@@ -36,10 +36,14 @@ struct nccl_graph {
     enum nccl_generation generation;
     uint32_t n_ranks, n_nodes;
     bool pcie;                      /* no NVLink inside the node: no LL128 */
+    bool no_ll;                     /* a network that keeps no 8-byte writes whole: no LL */
     bool amd_cpu;                   /* across nodes: latency and LL bandwidth go by the CPU */
     double net_latency_s;           /* of the network plugin */
     struct nccl_channels ring_tree; /* of rings and trees */
+    double tree_intra_bytes_per_s;  /* of a tree's channels in one of two nodes; 0: the same */
     struct nccl_channels nvls;      /* n = 0: no multicast switch */
+    /* What the links carry each way, without the steps of the search: of a GPU, and of a node. */
+    double gpu_bytes_per_s, net_bytes_per_s;
 };
 
 struct nccl_cost {
@@ -62,6 +66,10 @@ bool nccl_cost(const struct nccl_graph *graph, enum collective_op op, enum nccl_
 /* The pair of least time for a payload (all-gather: the output; reduce-scatter: the input). */
 void nccl_choose(const struct nccl_graph *graph, enum collective_op op, double payload_bytes,
                  struct nccl_choice *out);
+/* Payload that the links let an algorithm move in a second with Simple, however its channels were
+ * searched: what long messages approach. */
+double nccl_wire_bytes_per_s(const struct nccl_graph *graph, enum collective_op op,
+                             enum nccl_algorithm algorithm);
 /* "Ring", "NVLS"; "LL128". */
 const char *nccl_algorithm_name(enum nccl_algorithm algorithm);
 const char *nccl_protocol_name(enum nccl_protocol protocol);

@@ -67,6 +67,17 @@ static void test_lines(void)
     const struct ty_collective_table table = table_of(8, N(sizes));
     near(comm_lines_s(&table, 1.0 * GIB), two_lines(1.0 * GIB), 1e-9, "beyond the largest");
     near(comm_lines_s(&table, 8.0), two_lines(8.0), 1e-9, "below the smallest");
+    /* Short messages of one time but for noise tell no rate: 40 us + S / 200 GB/s holds beyond. */
+    double noisy_s[N(sizes)];
+    for (size_t i = 0; i < N(sizes); i++)
+        noisy_s[i] = i < 4 ? 10e-6 - 1e-7 * (double)i : 40e-6 + sizes[i] / 200e9;
+    const struct ty_collective_table noisy = {
+        .n = N(sizes), .size_bytes = sizes, .time_s = noisy_s};
+    near(comm_lines_s(&noisy, 16.0 * GIB), 16.0 * GIB / 200e9, 1e-3, "a rate from the long ones");
+    /* Nor do long ones of a rising rate tell a latency: it is that of the short ones. */
+    for (size_t i = 0; i < N(sizes); i++)
+        noisy_s[i] = i < 6 ? 10e-6 + sizes[i] / 20e9 : sizes[i] / 200e9 * (1.0 - 0.01 * (double)i);
+    near(comm_lines_s(&noisy, 8.0), 10e-6, 1e-3, "a latency from the short ones");
     const double flat_s[] = {5e-6, 4e-6, 5e-6, 4e-6};
     const struct ty_collective_table flat = {.n = 4, .size_bytes = sizes, .time_s = flat_s};
     ok(comm_lines_s(&flat, 8.0) > 0.0, "a falling pair gives no time below 0");
@@ -82,7 +93,10 @@ static void test_own_table(void)
     near(time.algbw_bytes_per_s, 4096.0 / time.time_s, 1e-15, "algbw");
     near(time.busbw_bytes_per_s, 1.75 * 4096.0 / time.time_s, 1e-15, "busbw");
     ok(predict(&table, 8, 8192.0).origin == TY_FROM_INTERPOLATION, "between two points");
+    ok(time.low_s > 0.0 && time.low_s < time.time_s && time.time_s < time.high_s, "an interval");
+    const double width = time.high_s / time.low_s;
     time = predict(&table, 8, 4.0 * GIB);
+    ok(time.high_s / time.low_s > width, "wider beyond its points");
     ok(time.origin == TY_FROM_LINES, "beyond them: lines");
     near(time.time_s, two_lines(4.0 * GIB), 1e-9, "and their least");
 }
@@ -114,6 +128,7 @@ static void test_model(void)
 {
     struct ty_collective_time time = predict(NULL, 8, 1.0 * GIB), more;
     ok(time.origin == TY_FROM_MODEL && !time.table, "no table: the model");
+    near(time.high_s / time.time_s, time.time_s / time.low_s, 1e-12, "its interval is even in ln");
     same_text(time.algorithm, "NVLS", "1 GiB on 8 H100: NVLS");
     same_text(time.limit, "nvlink", "bound by NVLink");
     time = predict(NULL, 8, 1.0 * KIB);

@@ -13,6 +13,8 @@ use Test::More;
 my $answer = json(qw(comm --cluster dgx-h100 --op all_reduce --gpus 8 --sizes 1MiB..8GiB));
 is(scalar @{ $answer->{sizes} }, 14, '1 MiB to 8 GiB in doublings');
 is($answer->{sizes}[0]{size_bytes}, 1048576, 'the first');
+cmp_ok($_->{low_s}, '<', $_->{time_s}, 'an interval below'),
+    cmp_ok($_->{time_s}, '<', $_->{high_s}, '... and above') for $answer->{sizes}[0];
 is($answer->{sizes}[13]{size_bytes}, 8589934592, 'the last');
 my $last = $answer->{sizes}[13];
 is_deeply([@$last{qw(origin algorithm protocol limit)}], [qw(table NVLS Simple nvlink)],
@@ -27,6 +29,13 @@ my ($status, $out) = run(qw(comm -c aws-p5 --op alltoall --gpus 64 --sizes), '8,
 is($status, 0, 'a list of sizes');
 like($out, qr/ 8 B .* 64 KiB .* 1 GiB /s, 'each of them');
 like($out, qr/extrapolated/, 'without a table: said to be extrapolated');
+like($out, qr/ 64 KiB .* -\d+\.\.\+\d+ % .* (neighbour|model)\b/, 'its interval and where it comes from');
+
+# Beyond the last size of a table its rate goes on: 8 GiB of data/micro/nccl at 257 GB/s.
+$answer = json(qw(comm --cluster dgx-a100-40gb --op alltoall --gpus 8 --sizes), '8GiB,64GiB');
+is($answer->{sizes}[1]{origin}, 'lines', 'beyond a table');
+cmp_ok(abs($answer->{sizes}[1]{time_s} / $answer->{sizes}[0]{time_s} / 8 - 1), '<', 0.05,
+    '8 times the bytes, 8 times the time');
 
 # A log of nccl-tests on 2 nodes whose large messages move at what one NIC of 400 Gb/s carries:
 # algbw 45 GB/s, busbw 15/8 of it.

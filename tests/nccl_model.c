@@ -109,6 +109,10 @@ static void test_offered(void)
     graph.pcie = true;
     ok(!nccl_cost(&graph, COLLECTIVE_ALL_REDUCE, NCCL_RING, NCCL_LL128, &cost),
        "LL128 needs NVLink");
+    graph = four_nodes;
+    graph.no_ll = true;
+    ok(!nccl_cost(&graph, COLLECTIVE_ALL_REDUCE, NCCL_TREE, NCCL_LL, &cost),
+       "no LL where the network forbids it");
 }
 
 /* The graph that UT-5.1 assumes, and the one of UT-5.3 on 50 GB/s a GPU. */
@@ -142,8 +146,34 @@ static void test_graph(void)
     near(graph.ring_tree.inter_bytes_per_s, 24e9, 1e-12, "24 GB/s a channel");
 }
 
+/* Long messages by the links: 370.8 GB/s a GPU (18 links of 20.6), 50 GB/s a NIC at 0.95. */
+static void test_wire(void)
+{
+    struct nccl_graph graph = one_node;
+    graph.gpu_bytes_per_s = 370.8e9;
+    near(nccl_wire_bytes_per_s(&graph, COLLECTIVE_ALL_GATHER, NCCL_RING), 370.8e9 * 8.0 / 7.0,
+         1e-12, "a ring gathers S (n-1)/n through a GPU");
+    near(nccl_wire_bytes_per_s(&graph, COLLECTIVE_ALL_REDUCE, NCCL_RING), 370.8e9 * 8.0 / 14.0,
+         1e-12, "and reduces twice that");
+    /* handbook 5.3: 480 GB/s of bus bandwidth, 1.75 S/t, with NVLS on 8 H200 */
+    within(1.75e-9 * nccl_wire_bytes_per_s(&graph, COLLECTIVE_ALL_REDUCE, NCCL_NVLS), 480.0, 15.0,
+           "NVLS on 8 GPUs, GB/s");
+    /* A double binary tree of 2, 3, 4 nodes: its busiest NIC sends 1, 1.5, 2 payloads. */
+    graph.net_bytes_per_s = 47.5e9;
+    for (graph.n_nodes = 2; graph.n_nodes <= 4; graph.n_nodes++) {
+        graph.n_ranks = 8 * graph.n_nodes;
+        near(nccl_wire_bytes_per_s(&graph, COLLECTIVE_ALL_REDUCE, NCCL_TREE),
+             47.5e9 / (0.5 * graph.n_nodes), 1e-12, "a tree by its busiest NIC");
+    }
+    graph.n_ranks = 32;
+    graph.n_nodes = 4;
+    near(nccl_wire_bytes_per_s(&graph, COLLECTIVE_ALL_REDUCE, NCCL_RING), 47.5e9 * 32.0 / 62.0,
+         1e-12, "a ring by its NICs");
+}
+
 int main(void)
 {
+    test_wire();
     test_one_node();
     test_four_nodes();
     test_offered();
