@@ -229,12 +229,8 @@ static int explain(const struct cli_args *args, struct pool_inputs *in)
         ty_pool_explain(&in->pool, in->trace.jobs, in->trace.n_jobs, job, at_s, &verdict, &error) !=
             TY_OK)
         return cli_fail(&error);
-    if (args->json) {
-        char *text = ty_pool_verdict_json(&in->trace, &verdict);
-        fputs(text ? text : "", stdout);
-        ty_text_free(text);
-        return text ? CLI_OK : CLI_FAILED;
-    }
+    if (args->json)
+        return cli_print(ty_pool_verdict_json(&in->trace, &verdict));
     if (verdict.reason == TY_POOL_RUNS && !args->pool.at) {
         printf("job %s never waits: it starts when it comes.\n", args->pool.explain);
         return CLI_OK;
@@ -257,10 +253,7 @@ static int replay(const struct cli_args *args, struct pool_inputs *in, uint32_t 
         return cli_fail(&error);
     int status = CLI_OK;
     if (args->json) {
-        char *text = ty_pool_json(&in->pool, &in->trace, &result);
-        fputs(text ? text : "", stdout);
-        status = text ? CLI_OK : CLI_FAILED;
-        ty_text_free(text);
+        status = cli_print(ty_pool_json(&in->pool, &in->trace, &result));
     } else if (alone) {
         pool_print_metrics(in, &result.metrics);
     } else {

@@ -20,7 +20,7 @@ static ty_status store_prediction(const struct cli_args *args, const struct cli_
     if (status == TY_OK)
         status = ty_store_begin(store, &study, &study_id, error);
     if (status == TY_OK)
-        status = ty_store_add_prediction(store, study_id, prediction, error);
+        status = ty_store_add_prediction(store, study_id, prediction, (double)NAN, error);
     if (status == TY_OK)
         status = ty_store_flush(store, error);
     ty_store_close(store);

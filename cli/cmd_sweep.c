@@ -27,8 +27,17 @@ static bool on_progress(void *user, const struct ty_score *score, uint64_t done,
     struct sweep *sweep = user;
     cli_progress_show(&sweep->progress, done, total);
     if (score && sweep->study.store)
-        sweep->stored = cli_study_add(&sweep->study, score, &sweep->error);
+        sweep->stored = cli_study_add(&sweep->study, score, (double)NAN, &sweep->error);
     return sweep->stored == TY_OK && !cli_interrupted();
+}
+
+/* Probability that a plan is better than the first of its list; NAN where nothing is known. */
+static double chance(const struct sweep *sweep, const struct ty_score *score,
+                     const struct ty_score *first)
+{
+    struct ty_ratio ratio;
+    ty_ratio_of_scores(&sweep->search, score, first, &ratio);
+    return ratio.p_faster;
 }
 
 /* ---- database ----------------------------------------------------------------------------- */
@@ -44,11 +53,13 @@ static ty_status store_best(struct sweep *sweep)
         struct ty_prediction prediction;
         if (i && result->best[i].plan.n_gpus == result->best[i - 1].plan.n_gpus)
             continue;
+        const bool one_list = sweep->search.overall || sweep->inputs.goal.n_objectives > 1;
+        const double better = chance(sweep, &result->best[i], &result->best[one_list ? 0 : i]);
         status = ty_predictor_run(predictor, &result->best[i].plan, &sweep->inputs.options,
                                   &prediction, &sweep->error);
         if (status == TY_OK)
             status = ty_store_add_prediction(sweep->study.store, sweep->study.id, &prediction,
-                                             &sweep->error);
+                                             better, &sweep->error);
     }
     ty_predictor_destroy(predictor);
     return status;
@@ -60,6 +71,9 @@ static ty_status finish_study(struct sweep *sweep)
     struct cli_study *study = &sweep->study;
     ty_status status =
         ty_store_add_rejections(study->store, study->id, sweep->result.rejected, &sweep->error);
+    if (status == TY_OK && !cli_study_is_shard(study))
+        status = ty_store_add_chances(study->store, study->id, &sweep->search, &sweep->result,
+                                      &sweep->error);
     if (status == TY_OK && !cli_study_is_shard(study))
         status = store_best(sweep);
     return status == TY_OK ? ty_store_flush(study->store, &sweep->error) : status;
@@ -104,15 +118,6 @@ static void print_header(const struct ty_goal *goal)
            "gpus", "tp", "pp", "vpp", "cp", "ep", "etp", "dp", "mbs", "gbs", "recompute", "shard",
            "prec", "step", "tok/s", "tok/s/GPU", "MFU", "memory", "P");
     print_goal_header(goal);
-}
-
-/* Probability that a plan is better than the first of its list; NAN where nothing is known. */
-static double chance(const struct sweep *sweep, const struct ty_score *score,
-                     const struct ty_score *first)
-{
-    struct ty_ratio ratio;
-    ty_ratio_of_scores(&sweep->search, score, first, &ratio);
-    return ratio.p_faster;
 }
 
 static void print_score(const struct sweep *sweep, const struct ty_score *score,
@@ -310,13 +315,9 @@ static void print_result(const struct sweep *sweep)
 static int print_answer(struct sweep *sweep, ty_status searched)
 {
     if (sweep->args->json) {
-        char *text = ty_search_json(&sweep->result, &sweep->search);
-        if (!text) {
-            cli_warn("out of memory");
-            return CLI_FAILED;
-        }
-        fputs(text, stdout);
-        ty_text_free(text);
+        const int printed = cli_print(ty_search_json(&sweep->result, &sweep->search));
+        if (printed != CLI_OK)
+            return printed;
     } else {
         print_result(sweep);
     }

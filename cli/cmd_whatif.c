@@ -108,7 +108,9 @@ static bool take_point(void *user, const struct ty_score *score)
         w->best_point = point;
     }
     cli_progress_show(&w->progress, ++w->n_done, w->n_points);
-    return (!w->study.store || cli_study_add(&w->study, score, &w->error) == TY_OK) &&
+    const double p_faster =
+        answer.feasible && w->base.feasible ? answer.to_base.p_faster : (double)NAN;
+    return (!w->study.store || cli_study_add(&w->study, score, p_faster, &w->error) == TY_OK) &&
            !cli_interrupted();
 }
 
@@ -197,7 +199,8 @@ static ty_status store_base(struct whatif *w)
     if (status == TY_OK)
         status = ty_predictor_run(predictor, &w->base.score.plan, &options, &prediction, &w->error);
     if (status == TY_OK)
-        status = ty_store_add_prediction(w->study.store, w->study.id, &prediction, &w->error);
+        status = ty_store_add_prediction(w->study.store, w->study.id, &prediction, (double)NAN,
+                                         &w->error);
     ty_predictor_destroy(predictor);
     return status;
 }

@@ -226,6 +226,22 @@ static double node_gpus(const struct ty_cluster *cluster)
     return cluster->gpus_per_node ? cluster->gpus_per_node : 8.0;
 }
 
+/* The options that take prices, where an option needs them. */
+static ty_status check_prices(const struct cli_args *args, const struct ty_goal *goal,
+                              struct ty_error *error)
+{
+    bool ranks_by_cost = false;
+    for (uint32_t i = 0; i < goal->n_objectives; i++)
+        ranks_by_cost |= goal->objective[i] == TY_OBJECTIVE_COST_PER_TOKEN;
+    if (goal->price || (!ranks_by_cost && isnan(goal->budget)))
+        return TY_OK;
+    return cli_refuse(error,
+                      !ranks_by_cost         ? "--budget"
+                      : args->goal.objective ? "--objective cost_per_token"
+                                             : "--pareto",
+                      "needs prices: give --price FILE or --set price.gpu_hour=MONEY");
+}
+
 ty_status cli_load_goal(const struct cli_args *args, struct cli_inputs *out, struct ty_error *error)
 {
     struct ty_goal *goal = &out->goal;
@@ -239,5 +255,5 @@ ty_status cli_load_goal(const struct cli_args *args, struct cli_inputs *out, str
     const bool any =
         args->goal.mtbf || args->goal.preempt || args->goal.slow_node || args->goal.variation;
     goal->failures = any ? &out->failures : NULL;
-    return status;
+    return status == TY_OK ? check_prices(args, goal, error) : status;
 }

@@ -148,12 +148,12 @@ ty_status cli_study_open(const struct cli_args *args, const struct cli_inputs *i
     return status;
 }
 
-ty_status cli_study_add(struct cli_study *study, const struct ty_score *score,
+ty_status cli_study_add(struct cli_study *study, const struct ty_score *score, double p_faster,
                         struct ty_error *error)
 {
     if (ty_known_find(&study->share, score->plan_id))
         return TY_OK;
-    const ty_status status = ty_store_add_score(study->store, study->id, score, error);
+    const ty_status status = ty_store_add_score(study->store, study->id, score, p_faster, error);
     const double now = now_s();
     if (status != TY_OK || now - study->committed_s < COMMIT_S)
         return status;

@@ -22,8 +22,8 @@ struct cli_study {
  * after a failure. returns TY_OK, TY_ERR_INPUT, TY_ERR_NOMEM, TY_ERR_STORE, TY_ERR_IO. */
 ty_status cli_study_open(const struct cli_args *args, const struct cli_inputs *inputs,
                          const char *details, struct cli_study *out, struct ty_error *error);
-/* Stores a score that is not known; commits every second. */
-ty_status cli_study_add(struct cli_study *study, const struct ty_score *score,
+/* Stores a score that is not known; commits every second. p_faster: as of ty_store_add_score. */
+ty_status cli_study_add(struct cli_study *study, const struct ty_score *score, double p_faster,
                         struct ty_error *error);
 void cli_study_close(struct cli_study *study);
 /* One of several: rows of the others are missing. */

@@ -28,11 +28,20 @@ TY_API TY_MUST_CHECK ty_status ty_store_known(ty_store *store, int64_t study_id,
                                               struct ty_share *share, struct ty_error *error);
 TY_API void ty_store_known_free(struct ty_share *share); /* accepts a zeroed part */
 
-/* The score of a plan or point with the id, as it was stored, money and energy per step excepted.
- * found: out, false when there is none. Cost: one look-up. returns TY_OK, TY_ERR_STORE. */
+/* The score of a plan or point with the id, as it was stored; money and energy of a step are made
+ * of those of a token, carbon is NAN. found: out, false when there is none. Cost: one look-up.
+ * returns TY_OK, TY_ERR_STORE. */
 TY_API TY_MUST_CHECK ty_status ty_store_score(ty_store *store, int64_t study_id, uint64_t plan_id,
                                               struct ty_score *out, bool *found,
                                               struct ty_error *error);
+
+/* Writes the probability that a plan is better than the first of its list to every score of a sweep
+ * (p_faster): the list of its GPU count, or the only one. result: of the search that filled the
+ * study. Cost about 20 us a row. returns TY_OK, TY_ERR_STORE, TY_ERR_NOMEM. */
+TY_API TY_MUST_CHECK ty_status ty_store_add_chances(ty_store *store, int64_t study_id,
+                                                    const struct ty_search *search,
+                                                    const struct ty_search_result *result,
+                                                    struct ty_error *error);
 
 /* The rank-th best plan (tokens/s/GPU, rank from 1) of the last study of a file, resolved, and the
  * GPUs of a node of its cluster. Cost: one pass over its rows. returns TY_OK, TY_ERR_INPUT (it has

@@ -131,14 +131,15 @@ struct ty_study {
 /* Starts a study: its inputs with their content hash, versions. study_id: out, for its rows. */
 TY_API TY_MUST_CHECK ty_status ty_store_begin(ty_store *store, const struct ty_study *study,
                                               int64_t *study_id, struct ty_error *error);
-/* One row of `prediction` with its breakdown and plan; batched, 4096 rows a transaction. */
+/* One row of `prediction` with its breakdown and plan; batched, 4096 rows a transaction. p_faster:
+ * probability that it is better than what the study compares with; NAN: none, or not known yet. */
 TY_API TY_MUST_CHECK ty_status ty_store_add_score(ty_store *store, int64_t study_id,
-                                                  const struct ty_score *score,
+                                                  const struct ty_score *score, double p_faster,
                                                   struct ty_error *error);
-/* A full prediction: row, breakdown, memory of every stage, groups, notes. */
+/* A full prediction: row, breakdown, memory of every stage, groups, notes. p_faster: as above. */
 TY_API TY_MUST_CHECK ty_status ty_store_add_prediction(ty_store *store, int64_t study_id,
                                                        const struct ty_prediction *prediction,
-                                                       struct ty_error *error);
+                                                       double p_faster, struct ty_error *error);
 /* How many plans a search has rejected, by reason. */
 TY_API TY_MUST_CHECK ty_status ty_store_add_rejections(ty_store *store, int64_t study_id,
                                                        const uint64_t rejected[TY_N_REJECTS],

@@ -8,7 +8,7 @@
 #include <sqlite3.h>
 
 #define STORE_APPLICATION_ID 0x74796472 /* "tydr", in the file header: ours */
-#define STORE_SCHEMA_VERSION 3
+#define STORE_SCHEMA_VERSION 4
 #define STORE_BATCH_ROWS     4096
 #define STORE_MAX_COLUMNS    64 /* of a plan */
 

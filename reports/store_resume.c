@@ -254,8 +254,8 @@ ty_status store_read_plan(ty_store *store, struct store_rows *rows, int column,
     return status;
 }
 
-static ty_status read_score(ty_store *store, struct store_rows *rows, struct ty_score *out,
-                            struct ty_error *error)
+ty_status store_read_score(ty_store *store, struct store_rows *rows, struct ty_score *out,
+                           struct ty_error *error)
 {
     enum { HEAD = 16 };
     double *const numbers[HEAD] = {&out->step_time_s,
@@ -270,35 +270,34 @@ static ty_status read_score(ty_store *store, struct store_rows *rows, struct ty_
                                    &out->outlay.energy_j_per_token,
                                    &out->outlay.money_per_token};
     const double unknown = (double)NAN;
-    *out = (struct ty_score){.plan_id = (uint64_t)store_integer(rows, 0)};
+    *out = (struct ty_score){.plan_id = (uint64_t)store_integer(rows, 1)};
     out->outlay = (struct ty_outlay){.money_per_gpu_hour = unknown,
-                                     .energy_j = unknown,
-                                     .money = unknown,
                                      .co2_kg = unknown,
-                                     .gpus_paid = (uint32_t)store_integer(rows, 1)};
-    int column = 2;
+                                     .gpus_paid = (uint32_t)store_integer(rows, 2)};
+    int column = 3;
     for (int i = 0; numbers[i]; i++)
         *numbers[i] = store_number(rows, column++);
     for (int part = 0; part < TY_N_PARTS; part++)
         out->breakdown_s[part] = store_number(rows, column++);
-    return store_read_plan(store, rows, column, &out->plan, error);
+    const ty_status status = store_read_plan(store, rows, column, &out->plan, error);
+    const double tokens = (double)out->plan.gbs * out->plan.seq;
+    out->outlay.energy_j = tokens * out->outlay.energy_j_per_token;
+    out->outlay.money = tokens * out->outlay.money_per_token;
+    return status;
 }
 
-static char *score_sql(const ty_store *store, uint64_t plan_id)
+char *store_scores_sql(const ty_store *store, const char *which)
 {
     sqlite3_str *sql = sqlite3_str_new(NULL);
     sqlite3_str_appendall(
-        sql, "SELECT plan_id, gpus_paid, step_time_s, tokens_per_s, tokens_per_s_per_gpu, mfu,"
+        sql, "SELECT id, plan_id, gpus_paid, step_time_s, tokens_per_s, tokens_per_s_per_gpu, mfu,"
              " peak_bytes, headroom_bytes, useful_ratio, busy_s, power_w, energy_j_per_token,"
              " money_per_token");
     for (int part = 0; part < TY_N_PARTS; part++)
         sqlite3_str_appendf(sql, ", \"%w_s\"", ty_part_name((enum ty_part)part));
     for (uint32_t i = 0; i < store->n_columns; i++)
         sqlite3_str_appendf(sql, ", \"%w\"", store->columns[i].name);
-    sqlite3_str_appendf(sql,
-                        " FROM prediction WHERE study_id = ?1 AND NOT detailed AND plan_id = "
-                        "%lld",
-                        (sqlite3_int64)plan_id);
+    sqlite3_str_appendf(sql, " FROM prediction WHERE study_id = ?1 AND NOT detailed AND %s", which);
     return sqlite3_str_finish(sql);
 }
 
@@ -306,7 +305,9 @@ ty_status ty_store_score(ty_store *store, int64_t study_id, uint64_t plan_id, st
                          bool *found, struct ty_error *error)
 {
     struct store_rows *rows = NULL;
-    char *sql = score_sql(store, plan_id);
+    char which[48];
+    text_format(which, sizeof which, "plan_id = %lld", (long long)plan_id);
+    char *sql = store_scores_sql(store, which);
     ty_status status = sql ? store_ask(store, sql, study_id, &rows, error) : TY_ERR_NOMEM;
     sqlite3_free(sql);
     if (status != TY_OK)
@@ -314,7 +315,7 @@ ty_status ty_store_score(ty_store *store, int64_t study_id, uint64_t plan_id, st
     struct ty_score score;
     const bool there = store_next(rows);
     if (there)
-        status = read_score(store, rows, &score, error);
+        status = store_read_score(store, rows, &score, error);
     const ty_status done = store_done(rows, status == TY_OK ? error : NULL);
     if (status != TY_OK || done != TY_OK)
         return status != TY_OK ? status : done;

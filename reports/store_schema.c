@@ -47,6 +47,7 @@ static const char *const after_plan[] = {
     "money_per_token REAL",
     "useful_ratio REAL",
     "busy_s REAL",
+    "p_faster REAL",
 };
 
 static const char tables[] =

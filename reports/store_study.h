@@ -21,4 +21,10 @@ ty_status store_same_study(const struct store_part *left, const struct store_par
 ty_status store_read_plan(ty_store *store, struct store_rows *rows, int column,
                           struct ty_plan *plan, struct ty_error *error);
 
+/* SELECT of the scores of the study ?1 for which a condition holds, free with sqlite3_free; NULL:
+ * no memory. The score of its current row; column 0 is the id of the row. */
+char *store_scores_sql(const ty_store *store, const char *which);
+ty_status store_read_score(ty_store *store, struct store_rows *rows, struct ty_score *out,
+                           struct ty_error *error);
+
 #endif

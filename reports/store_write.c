@@ -23,7 +23,7 @@ struct row {
     const char *largest_component;
     double imbalance_limit, bubble_ratio, interval_80[2];
     const struct ty_outlay *outlay;
-    double useful_ratio;
+    double useful_ratio, p_faster;
     const double *breakdown_s;
 };
 
@@ -203,13 +203,14 @@ static int add_row(ty_store *store, const struct row *row)
     store_bind_number(&to, row->outlay->money_per_token);
     store_bind_number(&to, row->useful_ratio);
     store_bind_number(&to, row->outlay->busy_s);
+    store_bind_number(&to, row->p_faster);
     for (int part = 0; part < TY_N_PARTS; part++)
         store_bind_number(&to, row->breakdown_s[part]);
     return store_step(&to);
 }
 
 ty_status ty_store_add_score(ty_store *store, int64_t study_id, const struct ty_score *score,
-                             struct ty_error *error)
+                             double p_faster, struct ty_error *error)
 {
     struct row row = {.study_id = study_id,
                       .plan_id = (int64_t)score->plan_id,
@@ -230,6 +231,7 @@ ty_status ty_store_add_score(ty_store *store, int64_t study_id, const struct ty_
                       .interval_80 = {NAN, NAN},
                       .outlay = &score->outlay,
                       .useful_ratio = score->useful_ratio,
+                      .p_faster = p_faster,
                       .breakdown_s = score->breakdown_s};
     int rc = store_open_batch(store);
     if (rc == SQLITE_OK)
@@ -316,7 +318,8 @@ static int add_violations(ty_store *store, int64_t id, const struct ty_predictio
 }
 
 ty_status ty_store_add_prediction(ty_store *store, int64_t study_id,
-                                  const struct ty_prediction *prediction, struct ty_error *error)
+                                  const struct ty_prediction *prediction, double p_faster,
+                                  struct ty_error *error)
 {
     const struct ty_prediction *p = prediction;
     bool judged = p->n_stages > 0; /* memory was computed */
@@ -343,6 +346,7 @@ ty_status ty_store_add_prediction(ty_store *store, int64_t study_id,
                       .interval_80 = {p->interval_80[0], p->interval_80[1]},
                       .outlay = &p->outlay,
                       .useful_ratio = NAN,
+                      .p_faster = p_faster,
                       .breakdown_s = p->breakdown_s};
     int rc = store_open_batch(store);
     if (rc == SQLITE_OK)

@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 use JSON::PP;
+use File::Temp qw(tempdir);
 use List::Util qw(all);
 use Test::More;
 
@@ -56,6 +57,47 @@ is($same->{p_faster}, 0.5, 'whatif: the base itself');
 cmp_ok($faster->{p_faster}, '>', 0.5, 'more bandwidth is likely faster');
 cmp_ok($faster->{time_ratio_80}[0], '<', $faster->{time_ratio_80}[1], 'with an interval');
 is($whatif->{base}{p_faster}, undef, 'the base has no chance against itself');
+
+# ---- database --------------------------------------------------------------------------------
+# Every row of a sweep by the formula and the half widths of the profile stored with it; every point
+# of a what-if as printed. Arguments: the file, the column compared with the best of its list, 1 or
+# -1 where more or less of it is better. Prints rows, those that differ, those without a figure.
+my $check = <<'PY';
+import json, math, sqlite3, sys
+db, column, sign = sqlite3.connect(sys.argv[1]), sys.argv[2], float(sys.argv[3])
+profile = json.loads(db.execute("SELECT json FROM input WHERE kind = 'profile'").fetchone()[0])
+h80, h90 = profile['interval']['dense_plans_80'], profile['interval']['dense_plans_90']
+def p(x):
+    a = abs(x)
+    g = math.log(5) * a / h80 if a <= h80 else math.log(5) + math.log(2) * (a - h80) / (h90 - h80)
+    return math.exp(-g) / 2 if x >= 0 else 1 - math.exp(-g) / 2
+rows = db.execute('SELECT gpus, %s, p_faster, detailed FROM prediction WHERE feasible' % column).fetchall()
+best = {}
+for gpus, value, _, _ in rows:
+    best[gpus] = max(best.get(gpus, -math.inf), sign * math.log(value))
+off = sum(q is None or abs(p(best[gpus] - sign * math.log(value)) - q) > 1e-9 for gpus, value, q, _ in rows)
+print(len(rows), off, sum(q is None for _, _, q, _ in rows))
+PY
+SKIP: {
+    skip 'no python3 reads the file', 5 if system('python3 -c "import sqlite3" 2>/dev/null') != 0;
+    my $folder = tempdir(CLEANUP => 1);
+    open my $out, '>', "$folder/check.py" or die;
+    print $out $check;
+    close $out or die;
+    my $narrow = "$inputs --gpus 8,16 --tp 1,2,4 --vpp 1";
+    system("$trainyard sweep $narrow --db $folder/speed.db >/dev/null");
+    my ($rows, $off) = split ' ', `python3 $folder/check.py $folder/speed.db tokens_per_s_per_gpu 1`;
+    cmp_ok($rows, '>', 20, 'a sweep stores P of every plan');
+    is($off, 0, 'against the best of its GPU count, by the formula');
+    system("$trainyard sweep $narrow --set price.gpu_hour=2 --objective cost_per_token --db $folder/cost.db >/dev/null");
+    ($rows, $off) = split ' ', `python3 $folder/check.py $folder/cost.db money_per_token -1`;
+    ok($rows > 20 && $off == 0, 'in the objective of the search');
+    my $points = json("whatif $inputs --gpus 16 --tp 2 --pp 1 --vpp 1 --db $folder/w.db --set 'cluster.network.nic=100..400 Gb/s'");
+    my $stored = `python3 -c "import sqlite3; print(*[r[0] for r in sqlite3.connect('$folder/w.db').execute(
+        'SELECT p_faster FROM prediction WHERE plan_id IS NOT NULL ORDER BY plan_id')])"`;
+    is(scalar(my @stored = split ' ', $stored), 3, 'a what-if stores P of every point');
+    ok((all { abs($stored[$_] - $points->{points}[$_]{p_faster}) < 1e-12 } 0 .. 2), 'as it prints it');
+}
 
 # ---- evidence --------------------------------------------------------------------------------
 my $seen = json('predict --model llama3-8b --cluster dgx-h100 --gpus 64 --tp 4 --gbs 128 --seq 8192');

@@ -104,7 +104,7 @@ static ty_store *open_study(const char *name, const char *model_name, const char
 static void add_scores(ty_store *store, int64_t study_id, const struct ty_score *scores, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (ty_store_add_score(store, study_id, &scores[i], &error) != TY_OK)
+        if (ty_store_add_score(store, study_id, &scores[i], (double)NAN, &error) != TY_OK)
             ok(false, "a score is added: %s", error.text);
 }
 
@@ -134,7 +134,7 @@ static void add_detail(ty_store *store, int64_t study_id, const struct ty_score 
         p.n_violations = 1;
         p.violations = &violation;
     }
-    if (ty_store_add_prediction(store, study_id, &p, &error) != TY_OK)
+    if (ty_store_add_prediction(store, study_id, &p, (double)NAN, &error) != TY_OK)
         ok(false, "a prediction is added: %s", error.text);
 }
 

@@ -68,7 +68,10 @@ refused('no tokens', qr/--tokens/, @size);
 refused('tokens twice', qr/--phases/, @size, '--phases', $job, qw(--tokens 1T));
 refused('odd tokens', qr/15X/, @size, qw(--tokens 15X));
 refused('odd time', qr/60 moons/, @size, qw(--tokens 1T --deadline), '60 moons');
-refused('budget without prices', qr/price/, @size, qw(--tokens 1T --budget 100));
+refused('budget without prices', qr/--budget: needs prices: give --price FILE or --set price/, @size,
+    qw(--tokens 1T --budget 100));
+refused('cheapest without prices', qr/--objective cost_per_token: needs prices/, 'sweep', @size[1 .. $#size],
+    qw(--objective cost_per_token));
 refused('restart without failures', qr/no effect/, @size, qw(--tokens 1T --restart 60s));
 refused('confidence of nothing', qr/no effect/, @size, qw(--tokens 1T --confidence 90%));
 refused('unknown GPU', qr/h1000/, 'size', @model, qw(--gpu h1000 --tokens 1T));

@@ -157,11 +157,11 @@ static void scores(void)
     score.breakdown_s[TY_PART_GEMM] = 3.0;
     score.breakdown_s[TY_PART_BUBBLE] = 1.0;
     if (status == TY_OK)
-        status = ty_store_add_score(store, study_id, &score, &error);
+        status = ty_store_add_score(store, study_id, &score, (double)NAN, &error);
     score.plan_id = 8;
     score.step_time_s = score.tokens_per_s = score.mfu = NAN;
     if (status == TY_OK)
-        status = ty_store_add_score(store, study_id, &score, &error);
+        status = ty_store_add_score(store, study_id, &score, (double)NAN, &error);
     ok(status == TY_OK, "scores are added");
     same_text(ask(store, "SELECT gpus || ' ' || tp || ' ' || dp || ' ' || n_micro FROM prediction"),
               "64 4 16 8", "sizes of the plan");
@@ -184,7 +184,7 @@ static void scores(void)
     same_text(ask(store, "SELECT group_concat(part) FROM breakdown WHERE prediction_id = 1"
                          " AND time_s > 0"),
               "gemm,bubble", "parts by name");
-    ok(ty_store_add_score(store, 99, &score, &error) == TY_ERR_STORE,
+    ok(ty_store_add_score(store, 99, &score, (double)NAN, &error) == TY_ERR_STORE,
        "an unknown study is refused");
     ty_store_close(store);
 }
@@ -217,7 +217,7 @@ static void detailed(void)
     ty_init(TY_KIND_PLAN, &p.plan);
     ty_status status = ty_store_begin(store, &(struct ty_study){0}, &study_id, &error);
     if (status == TY_OK)
-        status = ty_store_add_prediction(store, study_id, &p, &error);
+        status = ty_store_add_prediction(store, study_id, &p, (double)NAN, &error);
     ok(status == TY_OK, "a full prediction is added");
     same_text(ask(store, "SELECT fit || ' ' || largest_component || ' ' || flop_convention"
                          " FROM prediction"),
@@ -257,13 +257,13 @@ static void views(void)
                               score_of(3, 64, 4, 110e3), score_of(4, 128, 2, 115e3),
                               score_of(5, 256, 8, 300e3)};
     for (size_t i = 0; i < sizeof rows / sizeof *rows && status == TY_OK; i++)
-        status = ty_store_add_score(store, study_id, &rows[i], &error);
+        status = ty_store_add_score(store, study_id, &rows[i], (double)NAN, &error);
     /* the full prediction of plan 2 */
     struct ty_prediction p = {.feasible = true, .plan = rows[1].plan, .step_time_s = 8.0};
     p.tokens_per_s = 120e3;
     p.tokens_per_s_per_gpu = 120e3 / 64;
     if (status == TY_OK)
-        status = ty_store_add_prediction(store, study_id, &p, &error);
+        status = ty_store_add_prediction(store, study_id, &p, (double)NAN, &error);
     ok(status == TY_OK, "six rows");
     same_text(ask(store, "SELECT group_concat(gpus || ':' || rank || ':' || tp || ':' || detailed,"
                          " ' ') FROM (SELECT * FROM best ORDER BY gpus, rank)"),
@@ -313,7 +313,7 @@ static void refusals(void)
     write_file(file_in("empty.db"), "");
     refused(TY_ERR_INPUT, "empty.db", true, "an empty file is no study to a reader");
     ty_store_close(open_new("newer.db"));
-    run_sql(file_in("newer.db"), "PRAGMA user_version = 4");
+    run_sql(file_in("newer.db"), "PRAGMA user_version = 5");
     refused(TY_ERR_INPUT, "newer.db", true, "a newer schema is refused");
 
     ty_store *store = NULL;
@@ -334,7 +334,7 @@ _Noreturn static void slow_writer(const char *path)
         _exit(1);
     for (uint64_t i = 0;; i++) {
         struct ty_score score = score_of(i, 64, 2, 1e5);
-        if (ty_store_add_score(store, study_id, &score, &error) != TY_OK)
+        if (ty_store_add_score(store, study_id, &score, (double)NAN, &error) != TY_OK)
             _exit(1);
     }
 }
@@ -400,7 +400,7 @@ static void points(void)
         struct ty_score score = score_of(point, 8, 1, 100.0 + (double)point);
         if (point == 5)
             score.step_time_s = NAN;
-        status = ty_store_add_score(store, study, &score, &error);
+        status = ty_store_add_score(store, study, &score, (double)NAN, &error);
     }
     if (status == TY_OK)
         status = ty_store_add_axes(store, study, axes, 2, &error);

@@ -53,7 +53,7 @@ static ty_status measure(const char *path, double *rows_per_s, struct ty_error *
     double start_s = now_s();
     for (uint32_t i = 0; i < N_ROWS && status == TY_OK; i++) {
         fill(&score, i);
-        status = ty_store_add_score(store, study_id, &score, error);
+        status = ty_store_add_score(store, study_id, &score, (double)NAN, error);
     }
     if (status == TY_OK)
         status = ty_store_flush(store, error);
