@@ -223,6 +223,10 @@ ty_status cli_search_curve(const struct cli_args *args, const struct ty_split_en
  * in; it starts at the first multiple. */
 ty_status cli_values_parse(const char *text, uint32_t step, const char *where,
                            struct ty_values *out, struct ty_error *error);
+/* "even,balanced,Et*7|(t*9|)*2,t*7L" into the layouts of a space. */
+bool cli_is_layout_list(const char *text);
+ty_status cli_layouts_parse(const char *text, const char *where, struct ty_space *out,
+                            struct ty_error *error);
 /* ---- text output -------------------------------------------------------------------------- */
 
 /* "13.5 s", "120 ms", "14 us". */

@@ -140,6 +140,8 @@ static void print_score(const struct sweep *sweep, const struct ty_score *score,
            cli_bytes_text(score->peak_bytes, memory, sizeof memory), p);
     if (plan->offload > TY_OFFLOAD_NONE)
         printf("  offload %s", name_of("offload", plan, memory, sizeof memory));
+    if (sweep->search.space.n_layouts)
+        printf("  layout %s", *plan->layout ? plan->layout : "even");
     print_goal_figures(&sweep->inputs.goal, score);
 }
 

@@ -195,6 +195,8 @@ void cli_space_write(FILE *file, const struct ty_space *space)
             fprintf(file, "%s%s%u%s", k ? "" : knobs[i].path, k ? "," : " ", values->value[k],
                     k + 1 == values->n ? "\n" : "");
     }
+    for (uint32_t i = 0; i < space->n_layouts; i++)
+        fprintf(file, "layout %s\n", *space->layout[i] ? space->layout[i] : "even");
 }
 
 static const struct ty_field *plan_field(const char *path)
@@ -252,6 +254,11 @@ static ty_status apply_plan_setting(const struct cli_setting *setting, struct cl
                                     bool lists, struct ty_error *error)
 {
     struct ty_values *values = knob_values(&inputs->space, setting->path);
+    const bool layout = strcmp(setting->path, "layout") == 0;
+    if (layout)
+        inputs->space.n_layouts = 0;
+    if (layout && lists && cli_is_layout_list(setting->text))
+        return cli_layouts_parse(setting->text, setting->origin, &inputs->space, error);
     if (values)
         values->n = 0; /* the last one given counts */
     if (values && lists && is_list(setting->text)) {

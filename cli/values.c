@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lists and ranges of whole numbers. */
+ * Lists and ranges of whole numbers, lists of layouts. */
 #include "cli/cli.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -69,4 +69,60 @@ ty_status cli_values_parse(const char *text, uint32_t step, const char *where,
             return status;
         at++;
     }
+}
+
+/* ---- layouts ------------------------------------------------------------------------------ */
+
+/* The comma before the next layout of a list. One inside a layout means nothing, so a layout is
+ * known by its beginning: a word, or the embedding, which is there once. */
+static const char *next_layout(const char *text)
+{
+    const char *comma = strchr(text, ',');
+    while (comma && comma[1] != 'E' && strncmp(comma + 1, "even", 4) != 0 &&
+           strncmp(comma + 1, "balanced", 8) != 0)
+        comma = strchr(comma + 1, ',');
+    return comma;
+}
+
+bool cli_is_layout_list(const char *text)
+{
+    return next_layout(text) != NULL;
+}
+
+static ty_status add_layout(const char *item, const char *where, struct ty_space *out,
+                            struct ty_error *error)
+{
+    struct ty_plan plan;
+    ty_init(TY_KIND_PLAN, &plan);
+    const ty_status status = ty_field_set(TY_KIND_PLAN, &plan, "layout", item, error);
+    if (status != TY_OK) {
+        snprintf(error->where, sizeof error->where, "%.40s %.100s", where, item);
+        return status;
+    }
+    for (uint32_t i = 0; i < out->n_layouts; i++)
+        if (strcmp(out->layout[i], plan.layout) == 0)
+            return cli_refuse(error, where, "names %.60s twice", item);
+    if (out->n_layouts == TY_MAX_LAYOUTS)
+        return cli_refuse(error, where, "lists more than %d layouts", TY_MAX_LAYOUTS);
+    memcpy(out->layout[out->n_layouts++], plan.layout, sizeof plan.layout);
+    return TY_OK;
+}
+
+ty_status cli_layouts_parse(const char *text, const char *where, struct ty_space *out,
+                            struct ty_error *error)
+{
+    out->n_layouts = 0;
+    for (const char *at = text, *comma; at; at = comma ? comma + 1 : NULL) {
+        char item[4096]; /* one written out layer by layer is longer than the field */
+        comma = next_layout(at);
+        const size_t length = comma ? (size_t)(comma - at) : strlen(at);
+        if (length >= sizeof item)
+            return cli_refuse(error, where, "a layout has over %zu characters", sizeof item - 1);
+        memcpy(item, at, length);
+        item[length] = '\0';
+        const ty_status status = add_layout(item, where, out, error);
+        if (status != TY_OK)
+            return status;
+    }
+    return TY_OK;
 }

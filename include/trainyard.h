@@ -775,11 +775,15 @@ struct ty_values {
     uint32_t value[TY_MAX_VALUES];
 };
 
+#define TY_MAX_LAYOUTS 16
+
 /* The space: `fixed` gives every knob not listed here; each list is crossed with the others. */
 struct ty_space {
     struct ty_plan fixed;
     struct ty_values n_gpus, tp, pp, vpp, cp, ep, etp, mbs, gbs;
     struct ty_values recompute, sharding, precision, schedule, offload; /* enum values */
+    uint32_t n_layouts;                                                 /* 0: that of `fixed` */
+    char layout[TY_MAX_LAYOUTS][256]; /* as plan.layout; "": even */
 };
 
 #define TY_REJECT_LIST(X)                                                                          \

@@ -238,7 +238,7 @@ static const struct ty_field plan_fields[] = {
     ENUM(ty_plan, schedule, "schedule", schedule_names,
          "pipeline order; default 1f1b, interleaved with vpp > 1"),
     TEXT(ty_plan, layout, "layout",
-         "layers of each chunk, as Megatron's layout strings, or \"balanced\"; default: even"),
+         "layers of each chunk: \"even\" (default), \"balanced\" or a layout string of Megatron"),
     U32(ty_plan, pp_group, "pp_group", COUNT, 1, 1048576,
         "interleaved: micro-batches of one chunk in a row; default pp"),
     ENUM(ty_plan, recompute_early, "recompute_early", switch_names,

@@ -28,6 +28,7 @@ bool layout_check(const struct setting *setting, const struct ty_plan *plan,
  * layer, and what then does not divide goes one layer each to the chunks in the middle. false: a
  * chunk would be left without a layer, or text [bytes] is too short. */
 #define LAYOUT_BALANCED "balanced"
+#define LAYOUT_EVEN     "even" /* an empty text */
 bool layout_balanced(const struct ty_model *model, uint64_t n_chunks, char *text, size_t bytes);
 
 /* ---- layout_text.c: plan.layout */

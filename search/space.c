@@ -17,7 +17,7 @@
             from about 8k tokens) */
 #define MAX_OPEN_MBS 16
 
-/* Where a knob stands in a plan and in the caller's space; all are 4 bytes wide. */
+/* Where a knob stands in a plan and in the caller's space; all but the layout are 4 bytes wide. */
 #define PLACE(field)                                                                               \
     {                                                                                              \
         offsetof(struct ty_plan, field), offsetof(struct ty_space, field), #field                  \
@@ -140,6 +140,7 @@ static void open_knob(const struct setting *setting, const struct ty_plan *fixed
     case KNOB_SHARDING:
     case KNOB_SCHEDULE:
     case KNOB_OFFLOAD:
+    case KNOB_LAYOUT:
     case KNOB_ETP:
     case N_KNOBS:
         add(list, 0); /* the default of plan and stack, unless the caller lists values */
@@ -147,12 +148,28 @@ static void open_knob(const struct setting *setting, const struct ty_plan *fixed
     }
 }
 
+static ty_status list_layouts(const struct ty_space *asked, struct knob_values *list,
+                              struct ty_error *error)
+{
+    if (asked->n_layouts > TY_MAX_LAYOUTS)
+        return error_set(error, TY_ERR_RANGE, "layout", "%u listed; at most %d are searched",
+                         asked->n_layouts, TY_MAX_LAYOUTS);
+    for (uint32_t i = 0; i < asked->n_layouts; i++)
+        if (!memchr(asked->layout[i], '\0', sizeof asked->layout[i]))
+            return error_set(error, TY_ERR_RANGE, "layout", "number %u has no end", i + 1);
+    for (uint32_t i = 0; i == 0 || i < asked->n_layouts; i++)
+        add(list, i);
+    return TY_OK;
+}
+
 /* The caller's list, else the fixed value, else everything that could be legal. */
 static ty_status list_knob(const struct setting *setting, const struct ty_space *asked,
                            struct count_space *count, enum knob knob, struct ty_error *error)
 {
-    const struct ty_values *values = knob_asked(asked, knob);
     struct knob_values *list = &count->knob[knob];
+    if (knob == KNOB_LAYOUT)
+        return list_layouts(asked, list, error);
+    const struct ty_values *values = knob_asked(asked, knob);
     if (values->n > KNOB_MAX_VALUES)
         return error_set(error, TY_ERR_RANGE, knob_place[knob].name,
                          "%u values listed; at most %d are searched", values->n, KNOB_MAX_VALUES);
@@ -212,6 +229,8 @@ ty_status space_init(const struct setting *setting, const struct ty_space *given
         return error_set(error, TY_ERR_RANGE, "gpus", "no GPU count given");
     struct space space = {
         .fixed = asked.fixed, .n_counts = counts.n, .allocator = allocator_or_default(allocator)};
+    space.n_layouts = asked.n_layouts; /* list_layouts says so when there are too many */
+    memcpy(space.layout, asked.layout, sizeof space.layout);
     const size_t bytes = counts.n * sizeof *space.count;
     space.count = space.allocator.alloc(space.allocator.user, bytes);
     if (!space.count)
@@ -257,9 +276,23 @@ static void decode(const struct space *space, uint64_t id, struct ty_plan *out)
     out->n_gpus = count->n_gpus;
     for (int knob = N_KNOBS - 1; knob >= 0; knob--) { /* the last knob varies fastest */
         const struct knob_values *values = &count->knob[knob];
-        knob_set(out, (enum knob)knob, values->value[rest % values->n]);
+        const uint32_t value = values->value[rest % values->n];
+        if (knob != KNOB_LAYOUT)
+            knob_set(out, (enum knob)knob, value);
+        else if (space->n_layouts)
+            memcpy(out->layout, space->layout[value], sizeof out->layout);
         rest /= values->n;
     }
+}
+
+/* Is the layout of a plan the even one in place of the balanced one, beside the even one? */
+static bool is_even_again(const struct space *space, const struct ty_plan *plan,
+                          const struct ty_plan *resolved)
+{
+    bool even = false;
+    for (uint32_t i = 0; i < space->n_layouts; i++)
+        even |= space->layout[i][0] == '\0';
+    return even && !resolved->layout[0] && plan->layout[0];
 }
 
 void space_plan(const struct space *space, const struct setting *setting, uint64_t id,
@@ -268,7 +301,9 @@ void space_plan(const struct space *space, const struct setting *setting, uint64
     struct ty_plan plan;
     decode(space, id, &plan);
     plan_resolve(setting, &plan, out, NULL);
-    if (plan.vpp >
-        1) /* a schedule without chunks drops it: illegal here, else the plan came twice */
+    /* A schedule without chunks drops vpp: illegal here, else the plan came twice. */
+    if (plan.vpp > 1)
         out->vpp = plan.vpp;
+    if (is_even_again(space, &plan, out))
+        memcpy(out->layout, plan.layout, sizeof out->layout); /* "balanced" is no layout yet */
 }

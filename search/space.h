@@ -17,6 +17,7 @@ enum knob {
     KNOB_RECOMPUTE,
     KNOB_SCHEDULE,
     KNOB_OFFLOAD,
+    KNOB_LAYOUT, /* its values are places in the list of layouts */
     KNOB_TP,
     KNOB_CP,
     KNOB_EP,
@@ -46,6 +47,8 @@ struct space {
     uint32_t n_counts;
     struct count_space *count; /* [n_counts], ascending n_gpus */
     uint64_t n_plans;
+    uint32_t n_layouts;
+    char layout[TY_MAX_LAYOUTS][256];
     struct ty_allocator allocator; /* of count */
 };
 
@@ -56,7 +59,7 @@ ty_status space_init(const struct setting *setting, const struct ty_space *asked
                      const struct ty_allocator *allocator, struct space *out,
                      struct ty_error *error);
 void space_destroy(struct space *space);
-/* The plan of an id < n_plans, resolved; it may be illegal. */
+/* The plan of an id < n_plans, resolved; it may be illegal: a plan that would come twice is. */
 void space_plan(const struct space *space, const struct setting *setting, uint64_t id,
                 struct ty_plan *out);
 

@@ -64,6 +64,12 @@ refused('size that follows from others', 2, qr/--dp is no input: it is gpus/,
     'predict', @plan, '--dp', 8);
 refused('a layout that is none', 2, qr/--layout.*character 3: legal are E, t, m, L/s,
     'predict', @plan, '--layout', 'Etx');
+refused('a layout of a list that is none', 2, qr/--layout Etx: "Etx", character 3/, 'sweep', @plan, '--layout', 'even,Etx');
+refused('a layout twice', 2, qr/--layout: names even twice/, 'sweep', @plan, '--layout', 'even,balanced,even');
+my ($mixed) = json('sweep', @plan, qw(--tp 1 --pp 4 --vpp 1 --all --recompute none --mbs 1 --layout),
+    'even,balanced,Et*8,|(t*8|)*2,t*8L');
+is(join(' ', sort map { $_->{plan}{layout} || 'even' } @{ $mixed->{plans} }),
+    'Et*7|(t*9|)*2,t*7L Et*8|(t*8|)*2,t*8L even', 'three layouts in one sweep');
 my ($balanced) = json('predict', @plan, qw(--pp 4 --layout balanced));
 is($balanced->{resolved_plan}{layout}, 'Et*7|(t*9|)*2,t*7L', 'a balanced layout is written out');
 refused('option without value', 2, qr/--tp.*needs a value/, 'predict', @job, '--tp');

@@ -186,6 +186,9 @@ unset JOB_COMPLETION_INDEX
 refuses '--shard without a file' 'needs --db' trainyard sweep $arguments --shard 0/2
 refuses '--resume without a file' 'needs --db' trainyard sweep $arguments --resume
 refuses 'resuming with other arguments' 'differs in the arguments' sweep n2-0.db --resume --pp 2
+trainyard sweep $arguments --pp 4 --layout even,balanced --db layouts.db >/dev/null
+refuses 'resuming with another list of layouts' 'differs in the arguments' \
+    trainyard sweep $arguments --pp 4 --layout even --db layouts.db --resume
 refuses 'resuming with another model' 'differs in the model' \
     trainyard sweep $arguments --model llama2-13b --db n2-0.db --resume
 refuses 'resuming another kind of file' 'not a trainyard study' \

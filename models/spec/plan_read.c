@@ -129,7 +129,9 @@ ty_status plan_set_gbs(struct ty_plan *plan, const char *text, struct ty_error *
 /* What a user writes out layer by layer may be longer than the field. */
 static ty_status plan_set_layout(struct ty_plan *plan, const char *text, struct ty_error *error)
 {
-    if (strcmp(text, LAYOUT_BALANCED) == 0)
+    if (strcmp(text, LAYOUT_EVEN) == 0)
+        text = "";
+    if (strcmp(text, LAYOUT_BALANCED) == 0 || !*text)
         return text_format(plan->layout, sizeof plan->layout, "%s", text), TY_OK;
     return ty_layout_shorten(text, plan->layout, sizeof plan->layout, error);
 }
