@@ -24,7 +24,7 @@ static bool divides(const struct ty_model *model, uint32_t n_slots, uint32_t lea
 {
     const uint32_t units = model->n_layers + lead + trail;
     const uint32_t each = units / n_slots;
-    if (units % n_slots != 0 || each < lead + least || each + (trail > 1) < trail + least)
+    if (units % n_slots != 0 || each < lead + least || each < trail + (trail > 1 ? 0 : least))
         return false;
     *out = (struct split){.each = each, .lead = lead, .trail = trail};
     return true;

@@ -36,6 +36,7 @@ static void published(void)
     ok(lay(126, 0, 8, 8) && counts(64, 1, 2, 1), "Llama-3-405B on pp 8, vpp 8: 1, 2, ..., 2, 1");
     ok(lay(105, 0, 35, 3) && counts(105, 1, 1, 1), "GPT 530B on pp 35, vpp 3: one each");
     ok(lay(31, 0, 4, 2) && counts(8, 4, 4, 3), "the head counts as one layer: the last has 3");
+    ok(!lay(61, 1, 2, 32), "... on pp 2, vpp 32 the last chunk would have less than no layer");
     ok(lay(61, 1, 4, 4) && counts(16, 3, 4, 2),
        "DeepSeek-V3 on pp 4, vpp 4 with MTP: (61 + 1 + 2) / 16 = 4");
     ok(lay(61, 1, 16, 2) && counts(32, 1, 2, 0),
@@ -58,9 +59,9 @@ static void invariants(void)
     uint32_t laid = 0, wrong = 0;
     for (uint32_t layers = 1; layers <= 64; layers++)
         for (uint32_t pp = 1; pp <= 16; pp++)
-            for (uint32_t vpp = 1; vpp <= (pp > 1 ? 6u : 1u); vpp++) {
+            for (uint32_t vpp = 1; vpp <= (pp > 1 ? 32u : 1u); vpp++) {
                 setting.model.n_layers = layers;
-                setting.model.n_mtp = layers % 3 == 0;
+                setting.model.n_mtp = layers % 4;
                 struct ty_plan plan = {.pp = pp, .vpp = vpp};
                 if (!layout_slots(&setting, &plan, slots))
                     continue;
@@ -68,6 +69,7 @@ static void invariants(void)
                 uint32_t next = 0, n_embeddings = 0, n_heads = 0;
                 for (uint32_t i = 0; i < pp * vpp; i++) {
                     wrong += slots[i].first_layer != next;
+                    wrong += slots[i].n_layers > layers; /* none below 0 */
                     next += slots[i].n_layers;
                     n_embeddings += slots[i].embedding;
                     n_heads += slots[i].head;
