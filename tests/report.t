@@ -11,6 +11,7 @@ use List::Util qw(sum);
 use Test::More;
 
 my $trainyard = abs_path(($ENV{B} // 'build') . '/trainyard');
+my $plot = abs_path('tools/plot_bench.sh');
 my $dir = tempdir(CLEANUP => 1);
 chdir $dir or die;
 
@@ -84,4 +85,14 @@ isnt((run(qw(report --db missing.db --out r)))[0], 0, 'a missing database fails'
 is((run(qw(report --db model.json --out r)))[0], 2, 'a file that is no database is bad input');
 is((run(@sweep[0 .. 4], qw(--gpus 8 --db model.json --quiet)))[0], 2,
     'a sweep does not write into a file of something else');
+
+# The plot of benchmarks, from lines of them.
+open my $bench, '>', 'bench.tsv' or die;
+print $bench "bound.405B\t9\tus\nstep.m16\t1.5\tms\nstep.m16.events\t7\t1/s\nstep.m32\t3\tms\n"
+    . "step.gpus_2048\t1.5\tms\nstep.gpus_8192\t1.5\tms\n";
+close $bench;
+is(system("sh $plot cost <bench.tsv 2>/dev/null"), 0, 'benchmarks are plotted');
+is(contents('cost/cost.tsv'), "# gpus\tms\n2048\t1.5\n8192\t1.5\n\n\n# micro_batches\tms\n16\t1.5\n32\t3\n",
+    'a block over GPUs, one over micro-batches');
+isnt(system("sh $plot cost </dev/null 2>/dev/null"), 0, 'nothing to plot is an error');
 done_testing();

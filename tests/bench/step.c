@@ -2,11 +2,11 @@
  * Speed of one step: name, value, unit, separated by tabs. One thread, a few seconds. The plan is
  * simulated before: records are cached, memory is held.
  *
- *   step.m128    llama3-405B, 16,384 H100: TP 8, PP 16, VPP 8, 128 micro-batches; with 16 of them:
- *                step.llama405b_16384 of BENCH=simulator
+ *   step.mN      llama3-405B, 16,384 H100: TP 8, PP 16, VPP 8, N micro-batches
  *   step.zero3   llama3-70B, 256 H100, FSDP, PP 4, 16 micro-batches, resharded
  *   step.gpus_N  the same with 16 micro-batches on N GPUs: the folded cost does not depend on N
  *   bound.405B   lower bound with 16 micro-batches
+ * tools/plot_bench.sh draws them.
  */
 #include "tests/bench/bench.h"
 
@@ -54,8 +54,12 @@ int main(void)
         return 1;
     open_405b(c, 16384, 16);
     measure("bound.405B", c, step, true);
-    open_405b(c, 16384, 128);
-    measure("step.m128", c, step, false);
+    for (uint32_t n_micro = 16; n_micro <= 256; n_micro *= 2) {
+        char name[32];
+        snprintf(name, sizeof name, "step.m%u", n_micro);
+        open_405b(c, 16384, n_micro);
+        measure(name, c, step, false);
+    }
     for (uint32_t n_gpus = 2048; n_gpus <= 131072; n_gpus *= 4) {
         char name[32];
         snprintf(name, sizeof name, "step.gpus_%u", n_gpus);
