@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * `trainyard size`: the smallest machine of each kind that trains a job in time. */
-#include "cli/cli.h"
+#include "cli/study.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +12,8 @@ struct machine {
     struct cli_args args; /* the command line with this machine alone */
     char cluster[64], gpu[64], price[512];
     struct cli_inputs inputs;
+    struct cli_study study;
+    struct ty_error *error; /* of the command */
 };
 
 struct sizing {
@@ -128,14 +130,26 @@ static ty_status load_job(struct sizing *s, const struct cli_args *args)
     return cli_tokens_parse(args->goal.tokens, "--tokens", &s->job.phase[0].tokens, error);
 }
 
+/* A point into the study of its machine. */
+static bool store_point(void *user, const struct ty_size_result *point)
+{
+    struct machine *machine = user;
+    return ty_store_add_size(machine->study.store, machine->study.id, point, machine->error) ==
+           TY_OK;
+}
+
 static ty_status size_machine(struct sizing *s, uint32_t i, const struct cli_args *args,
                               double confidence)
 {
-    struct cli_inputs *inputs = &s->machine[i].inputs;
-    ty_status status = cli_load(&s->machine[i].args, true, inputs, &s->error);
+    struct machine *machine = &s->machine[i];
+    struct cli_inputs *inputs = &machine->inputs;
+    ty_status status = cli_load(&machine->args, true, inputs, &s->error);
+    if (status == TY_OK)
+        status = cli_study_open(&machine->args, inputs, "", &machine->study, &s->error);
     if (status != TY_OK)
         return status;
     inputs->options.effects = false;
+    machine->error = &s->error;
     s->size[i] = (struct ty_size){.model = &inputs->model,
                                   .cluster = &inputs->cluster,
                                   .profile = &inputs->profile,
@@ -148,8 +162,15 @@ static ty_status size_machine(struct sizing *s, uint32_t i, const struct cli_arg
                                   .failures = inputs->goal.failures,
                                   .deadline_s = inputs->goal.deadline_s,
                                   .budget = inputs->goal.budget,
-                                  .confidence = confidence};
-    return ty_size_run(&s->size[i], &s->result[i], &s->error);
+                                  .confidence = confidence,
+                                  .point = args->db ? store_point : NULL,
+                                  .user = machine};
+    struct ty_error why = {0};
+    status = ty_size_run(&s->size[i], &s->result[i], &why);
+    if (status != TY_OK && s->error.code == TY_OK)
+        s->error = why;
+    cli_study_close(&machine->study);
+    return status;
 }
 
 /* Least money where there are prices, else fewest GPUs; ties: the order given. */

@@ -184,14 +184,19 @@ struct ty_job {
     double downtime_s; /* planned, in which the machine is paid for and does not train */
 };
 
+struct ty_size_result;
+/* The run on one count. return false to stop. */
+typedef bool ty_size_fn(void *user, const struct ty_size_result *point);
+
 /* Which machine: the smallest count of these GPUs on which the job fits and, where a deadline or a
  * budget is given, keeps them. */
 struct ty_size {
     const struct ty_model *model;
     const struct ty_cluster *cluster;
     const struct ty_profile *profile;
-    struct ty_space space; /* as of a search; n_gpus: counts to try, none: whole nodes up to
-                              4,096 GPUs, then steps of 8 nodes up to 32,768 */
+    struct ty_space space; /* as of a search; n_gpus, or that of the fixed plan: counts to try,
+                              none: whole nodes up to 4,096 GPUs, then steps of 8 nodes up to
+                              32,768 */
     struct ty_options options;
     uint32_t n_threads;
     bool allow_tight;
@@ -200,6 +205,11 @@ struct ty_size {
     const struct ty_failures *failures; /* NULL: none */
     double deadline_s, budget;          /* NAN: none */
     double confidence;                  /* probability with which they are kept; NAN: 0.5 */
+    /* Speed and cost against the number of GPUs: called after the answer is found, with the best
+     * plan of every count of space.n_gpus, without a list of 1/4, 1/2, 3/4, 1, 3/2, 2 and 4 times
+     * the answer in whole nodes, whether it keeps the limits or not. NULL: not asked for. */
+    ty_size_fn *point;
+    void *user;
 };
 
 /* The run on one count of GPUs.
@@ -211,7 +221,8 @@ struct ty_size {
  * v: each of T / M failures costs R and what was done since the last of the checkpoints tau apart.
  * Money is that of the time, with the spare nodes, idle, and of the electricity. */
 struct ty_size_result {
-    bool feasible;                    /* the rest holds */
+    bool feasible;                    /* it fits and keeps the limits: the rest holds */
+    bool fits;                        /* of a point: every phase has a plan, the rest holds */
     uint32_t gpus, gpus_paid, spares; /* spares: nodes */
     double half_80; /* of the step time; NAN: nothing is known of its error, s has v alone */
     struct ty_goodput goodput;
@@ -224,8 +235,8 @@ struct ty_size_result {
     uint32_t n_tried;                     /* counts of GPUs, this one included */
 };
 /* A search of each count in ascending order, ended by the first that does. Not feasible is TY_OK.
- * Cost: a search for each count and phase. returns TY_OK, TY_ERR_RANGE, TY_ERR_NOMEM,
- * TY_ERR_LIMIT. */
+ * Cost: a search for each count and phase. returns TY_OK, TY_ERR_RANGE, TY_ERR_NOMEM, TY_ERR_LIMIT,
+ * TY_ERR_CANCELLED (by size->point). */
 TY_API TY_MUST_CHECK ty_status ty_size_run(const struct ty_size *size, struct ty_size_result *out,
                                            struct ty_error *error);
 /* What the answer takes for granted beside the notes of a prediction: defaults of failures, prices,

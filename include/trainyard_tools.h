@@ -499,6 +499,12 @@ TY_API TY_MUST_CHECK ty_status ty_store_add_division(ty_store *store, int64_t st
                                                      const struct ty_division *division,
                                                      struct ty_error *error);
 
+/* A point of `size`: its row of the table size_point, and the plan of its first phase as a score
+ * (docs/database.md); `report` draws them. Cost and returns as of every writer of a store. */
+TY_API TY_MUST_CHECK ty_status ty_store_add_size(ty_store *store, int64_t study_id,
+                                                 const struct ty_size_result *point,
+                                                 struct ty_error *error);
+
 /* ---- traces of jobs, for a pool ------------------------------------------------------------ */
 
 /* What a reader met; every skipped row is counted under one of these. */

@@ -44,6 +44,12 @@ static const struct {
       .title = "Speed against GPUs",
       .about = "Every feasible plan, and the front: plans that no plan on as many or fewer GPUs "
                "beats. Plans of nearly equal speed share a mark."}},
+    {plot_size,
+     {.name = "size",
+      .title = "Speed and cost against GPUs",
+      .about = "Tokens per second of the best plan at each number of GPUs, and what the run costs "
+               "there, from its 10 % to its 90 % quantile. A ring: it keeps deadline and "
+               "budget."}},
     {plot_knee,
      {.name = "knee",
       .title = "Speed against a setting",

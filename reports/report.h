@@ -42,7 +42,7 @@ struct plot {
     const char *reason; /* PLOT_SKIPPED: a sentence; NULL: not worth a word */
 };
 
-#define REPORT_N_PLOTS 13
+#define REPORT_N_PLOTS 14
 
 /* ---- report.c ---- */
 /* folder/PREFIXname.extension, to write. */
@@ -82,6 +82,7 @@ ty_status plot_breakdown(struct report *report, const struct study *study, struc
 ty_status plot_memory(struct report *report, const struct study *study, struct plot *plot);
 ty_status plot_grid(struct report *report, const struct study *study, struct plot *plot);
 ty_status plot_pareto(struct report *report, const struct study *study, struct plot *plot);
+ty_status plot_size(struct report *report, const struct study *study, struct plot *plot);
 ty_status plot_knee(struct report *report, const struct study *study, struct plot *plot);
 ty_status plot_settings(struct report *report, const struct study *study, struct plot *plot);
 ty_status plot_shares(struct report *report, const struct study *study, struct plot *plot);

@@ -22,6 +22,7 @@
 
 struct sizing {
     const struct ty_size *size;
+    struct ty_values counts; /* asked for; none: those of next_count */
     struct setting setting;
     struct cost_model cost;
     struct ty_search search;
@@ -119,8 +120,9 @@ static bool keeps_limits(const struct ty_size *size, const struct ty_size_result
     return !(result->p_meet_deadline < confidence) && !(result->p_meet_budget < confidence);
 }
 
-static ty_status try_count(struct sizing *s, uint32_t n_gpus, struct ty_size_result *out,
-                           struct ty_error *error)
+/* limited: plans that miss the deadline are left out unseen. */
+static ty_status try_count(struct sizing *s, uint32_t n_gpus, bool limited,
+                           struct ty_size_result *out, struct ty_error *error)
 {
     const struct ty_size *size = s->size;
     const double nodes = ceil((double)n_gpus / s->setting.cluster.gpus_per_node);
@@ -136,7 +138,7 @@ static ty_status try_count(struct sizing *s, uint32_t n_gpus, struct ty_size_res
     out->spares = out->goodput.spares;
     /* A confidence above one half only shortens the time there is. */
     double left_s = (double)NAN;
-    if (!isnan(size->deadline_s) && !(size->confidence < MEDIAN))
+    if (limited && !isnan(size->deadline_s) && !(size->confidence < MEDIAN))
         left_s = fmax(0.0, size->deadline_s - size->job->downtime_s);
     bool fits = false;
     if (status == TY_OK)
@@ -152,6 +154,7 @@ static ty_status try_count(struct sizing *s, uint32_t n_gpus, struct ty_size_res
     if (status != TY_OK)
         return error_set(error, status, "checkpoint", "%s", ty_status_text(status));
     judge(s, out);
+    out->fits = true;
     out->feasible = keeps_limits(size, out);
     return TY_OK;
 }
@@ -176,10 +179,9 @@ static uint32_t least_gpus(const struct sizing *s)
 /* The next count to try after `n`; 0: none. */
 static uint32_t next_count(const struct sizing *s, uint32_t n, uint32_t *listed)
 {
-    const struct ty_values *asked = &s->size->space.n_gpus;
     const struct ty_cluster *cluster = &s->setting.cluster;
-    if (asked->n > 0)
-        return *listed < asked->n ? asked->value[(*listed)++] : 0;
+    if (s->counts.n > 0)
+        return *listed < s->counts.n ? s->counts.value[(*listed)++] : 0;
     const uint32_t node = cluster->gpus_per_node;
     const uint32_t step = n < FINE_GPUS ? node : COARSE_STEP * node;
     const uint32_t next = n == 0 ? (least_gpus(s) + node - 1) / node * node : n + step;
@@ -209,6 +211,9 @@ static ty_status check(const struct ty_size *size, struct ty_error *error)
 static ty_status open_sizing(const struct ty_size *size, struct sizing *s, struct ty_error *error)
 {
     s->size = size;
+    s->counts = size->space.n_gpus;
+    if (s->counts.n == 0 && size->space.fixed.n_gpus > 0)
+        s->counts = (struct ty_values){.n = 1, .value = {size->space.fixed.n_gpus}};
     ty_status status = check(size, error);
     if (status == TY_OK)
         status = setting_init(size->model, size->cluster, size->profile, &s->setting, NULL, error);
@@ -230,6 +235,51 @@ static ty_status open_sizing(const struct ty_size *size, struct sizing *s, struc
     return status;
 }
 
+/* The smallest count that does. */
+static ty_status find_answer(struct sizing *s, struct ty_size_result *out, struct ty_error *error)
+{
+    ty_status status = TY_OK;
+    uint32_t listed = 0, n_tried = 0;
+    for (uint32_t n = 0; status == TY_OK && !out->feasible && (n = next_count(s, n, &listed));) {
+        status = try_count(s, n, true, out, error);
+        n_tried++;
+    }
+    out->n_tried = n_tried;
+    return status;
+}
+
+/* The counts of the points of a machine: those listed, or multiples of the answer. */
+static void list_points(const struct sizing *s, const struct ty_size_result *answer,
+                        struct ty_values *out)
+{
+    static const double multiples[] = {0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0};
+    *out = s->counts;
+    if (out->n > 0 || !answer->feasible)
+        return;
+    const uint32_t node = s->setting.cluster.gpus_per_node;
+    for (size_t i = 0; i < sizeof multiples / sizeof *multiples; i++) {
+        const uint32_t n = (uint32_t)ceil(multiples[i] * answer->gpus / node) * node;
+        if (out->n == 0 || out->value[out->n - 1] != n)
+            out->value[out->n++] = n;
+    }
+}
+
+static ty_status give_points(struct sizing *s, const struct ty_size_result *answer,
+                             struct ty_error *error)
+{
+    struct ty_values counts;
+    struct ty_size_result *point = calloc(1, sizeof *point);
+    ty_status status = point ? TY_OK : error_set(error, TY_ERR_NOMEM, "size", "out of memory");
+    list_points(s, answer, &counts);
+    for (uint32_t i = 0; status == TY_OK && i < counts.n; i++) {
+        status = try_count(s, counts.value[i], false, point, error);
+        if (status == TY_OK && !s->size->point(s->size->user, point))
+            status = error_set(error, TY_ERR_CANCELLED, "size", "cancelled");
+    }
+    free(point);
+    return status;
+}
+
 ty_status ty_size_run(const struct ty_size *size, struct ty_size_result *out,
                       struct ty_error *error)
 {
@@ -239,15 +289,12 @@ ty_status ty_size_run(const struct ty_size *size, struct ty_size_result *out,
         s && result ? TY_OK : error_set(error, TY_ERR_NOMEM, "size", "out of memory");
     if (status == TY_OK)
         status = open_sizing(size, s, error);
-    uint32_t listed = 0, n_tried = 0;
-    for (uint32_t n = 0; status == TY_OK && !result->feasible && (n = next_count(s, n, &listed));) {
-        status = try_count(s, n, result, error);
-        n_tried++;
-    }
-    if (status == TY_OK) {
-        result->n_tried = n_tried;
+    if (status == TY_OK)
+        status = find_answer(s, result, error);
+    if (status == TY_OK && size->point)
+        status = give_points(s, result, error);
+    if (status == TY_OK)
         *out = *result;
-    }
     free(result);
     free(s);
     return status;

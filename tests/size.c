@@ -7,6 +7,7 @@
 #include "tests/tap.h"
 
 #include <math.h>
+#include <string.h>
 
 #define DAY_S 86400.0
 
@@ -80,6 +81,67 @@ static void smallest_that_fits(void)
         n += 8;
     ok(out.gpus == n, "the first count on which a plan fits (%u)", n);
     ok(isnan(out.p_meet_deadline), "there is no time to keep");
+}
+
+struct points {
+    uint32_t n;
+    struct ty_size_result point[8];
+};
+
+static bool keep_point(void *user, const struct ty_size_result *point)
+{
+    struct points *points = user;
+    if (points->n == 8)
+        return false;
+    points->point[points->n++] = *point;
+    return true;
+}
+
+/* Each point by a search of its count by hand, whether it is in time or not. */
+static void points_of(struct ty_size *size, const uint32_t *counts, uint32_t n, const char *what)
+{
+    static struct points points;
+    struct ty_size_result with = {0}, without = {0};
+    const ty_status status = ty_size_run(size, &without, NULL);
+    points.n = 0;
+    size->point = keep_point;
+    size->user = &points;
+    ok(status == TY_OK && ty_size_run(size, &with, NULL) == TY_OK && with.gpus == without.gpus &&
+           with.n_tried == without.n_tried,
+       "%s: the answer is the same (%u GPUs)", what, with.gpus);
+    size->point = NULL;
+    uint32_t n_same = 0, n_late = 0;
+    for (uint32_t i = 0; i < points.n && i < n; i++) {
+        const struct ty_size_result *point = &points.point[i];
+        const double rate = best_tokens_per_s(size, counts[i]);
+        n_same += point->gpus == counts[i] && point->fits == (rate > 0.0) &&
+                  (!point->fits || (fabs(point->phase[0].tokens_per_s / rate - 1.0) < 1e-12 &&
+                                    fabs(point->time_s[TY_P50] * rate / 3e12 - 1.0) < 1e-12 &&
+                                    point->feasible == (3e12 / rate <= 40.0 * DAY_S)));
+        n_late += point->fits && !point->feasible;
+    }
+    ok(points.n == n && n_same == n, "%s: %u counts, each as by hand", what, n_same);
+    ok(n_late > 0, "%s: some are too slow", what);
+}
+
+static void speed_against_gpus(void)
+{
+    static const uint32_t listed[] = {32, 64, 128, 512};
+    struct ty_size size = size_of(40.0);
+    struct ty_size_result answer = {0};
+    ok(ty_size_run(&size, &answer, NULL) == TY_OK && answer.feasible, "an answer");
+    const double g = answer.gpus;
+    const uint32_t multiples[] = {(uint32_t)ceil(g / 32) * 8,
+                                  (uint32_t)ceil(g / 16) * 8,
+                                  (uint32_t)ceil(g * 3 / 32) * 8,
+                                  answer.gpus,
+                                  (uint32_t)ceil(g * 3 / 16) * 8,
+                                  2 * answer.gpus,
+                                  4 * answer.gpus};
+    points_of(&size, multiples, 7, "without a list");
+    size.space.n_gpus = (struct ty_values){.n = 4};
+    memcpy(size.space.n_gpus.value, listed, sizeof listed);
+    points_of(&size, listed, 4, "a list");
 }
 
 /* half_80 of 0.2: s = 0.2 / 1.2816, so the quantiles are the median times exp(-+0.2). */
@@ -198,6 +260,7 @@ int main(void)
     job = (struct ty_job){.n_phases = 1, .phase = {{.tokens = 3e12}}};
     smallest_in_time();
     smallest_that_fits();
+    speed_against_gpus();
     quantiles_and_money();
     phases_and_downtime();
     failures_and_spares();

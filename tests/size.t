@@ -61,6 +61,29 @@ near($phased->{days}{p50}, 2 + $phased->{phases}[0]{days} + $phased->{phases}[1]
     'two phases and two days of downtime');
 is($phased->{phases}[1]{plan}{seq}, 8192, 'each phase with its sequences');
 
+# ---- database ----
+# Each count as size says of it alone; the answer is the smallest in time.
+my $db = "$folder/size.db";
+my $stored = json(@size, @rent, qw(--tokens 1T --deadline 60d --gpus 8,32,128 --db), $db);
+run('report', '--db', $db, '--out', "$folder/report");
+ok(-s "$folder/report/size.gp", 'report draws speed and cost');
+open my $points, '<', "$folder/report/size.tsv" or die;
+my %point = map { my @row = split; $row[0] => \@row } grep { !/^#/ } <$points>;
+is(join(' ', sort { $a <=> $b } keys %point), '8 32 128', 'a point for each count');
+for my $gpus (sort { $a <=> $b } keys %point) {
+    my $alone = json(@size, @rent, qw(--tokens 1T --gpus), $gpus);
+    near($point{$gpus}[1] * $alone->{days}{p50} * 86400, 1e12, "$gpus GPUs: tokens/s");
+    near($point{$gpus}[$_->[0]], $alone->{cost}{$_->[1]}, "$gpus GPUs: money, $_->[1]")
+        for [2, 'p50'], [3, 'p10'], [4, 'p90'];
+    is($point{$gpus}[5], $alone->{days}{p50} <= 60 ? 1 : 0, "$gpus GPUs: in time or not");
+}
+is($stored->{gpus}, 32, 'the answer is the smallest in time');
+my (undef, $launch) = run('export', 'launch', '--framework', 'megatron', '--from', "$db#1");
+like($launch, qr/--tensor-model-parallel-size/, 'its plans can be launched');
+run(@size, qw(--tokens 1T --deadline 60d --cluster dgx-h100,dgx-a100 --db), "$folder/two.db");
+run('report', '--db', "$folder/two.db", '--out', "$folder/two");
+ok(-s "$folder/two/study1-size.tsv" && -s "$folder/two/study2-size.tsv", 'a study for each machine');
+
 my ($status, $out) = run(@size, qw(--tokens 1T --deadline 1s --gpus 8,16));
 is($status, 3, 'no machine in time: status 3');
 like($out, qr/no count of GPUs does/, 'and said');
