@@ -8,7 +8,7 @@ use File::Temp qw(tempdir);
 use JSON::PP;
 use Test::More;
 
-our @EXPORT = qw($trainyard $folder run json near);
+our @EXPORT = qw($trainyard $folder run json near spit);
 our $trainyard = ($ENV{B} // 'build') . '/trainyard';
 our $folder = tempdir(CLEANUP => 1);
 
@@ -31,6 +31,15 @@ sub json {
 sub near {
     my ($got, $want, $what) = @_;
     cmp_ok(abs($got - $want), '<=', 1e-9 * abs $want, $what);
+}
+
+# Writes a file into $folder; returns its path.
+sub spit {
+    my ($name, $text) = @_;
+    open my $file, '>', "$folder/$name" or die;
+    print $file $text;
+    close $file or die;
+    return "$folder/$name";
 }
 
 1;

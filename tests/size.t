@@ -16,13 +16,6 @@ sub refused {
     is($status, 2, "$what: status 2");
     like($err, $pattern, "$what: says why");
 }
-sub spit {
-    my ($name, $text) = @_;
-    open my $file, '>', "$folder/$name" or die;
-    print $file $text;
-    close $file or die;
-    return "$folder/$name";
-}
 
 my @model = qw(--model llama3-8b --gbs 256 --seq 4096 --tp 1..8*2 --pp 1,2 --vpp 1);
 my @rent = qw(--price examples/price-rent.json --set price.pue=1 --set price.power.node=0W);

@@ -5,7 +5,7 @@ use strict;
 use warnings;
 no warnings 'qw'; # commas in the values of options
 use lib 'tests';
-use Command qw($folder run json);
+use Command qw($folder run json spit);
 use JSON::PP;
 use Test::More;
 
@@ -76,16 +76,9 @@ cmp_ok($feed->{points}[2]{step_time_s}, '>', 2 * $feed->{points}[3]{step_time_s}
     '20 s of work for a sample: four workers are faster than one');
 
 # Tables measured with NICs of 400 Gb/s say nothing of others.
-sub write_file {
-    my ($name, $text) = @_;
-    open my $out, '>', "$folder/$name" or die;
-    print $out $text;
-    close $out or die;
-    return "$folder/$name";
-}
 my @table = map { { op => $_, ranks => 8, ranks_per_domain => 4, source => 'made up', size_bytes => [1e6, 1e10],
     time_us => [1e6, 1e7] } } qw(all_gather reduce_scatter);
-my $profile = write_file('p.json', encode_json({ stack => 'megatron-core', measured => { tables => \@table,
+my $profile = spit('p.json', encode_json({ stack => 'megatron-core', measured => { tables => \@table,
     machine => { gpu => 'h100-sxm', nic_bytes_per_s => 50e9, nics_per_node => 8 } } }));
 my $tables = json(@keep, '--profile', $profile, '--set', 'cluster.network.nic=100,400 Gb/s');
 as_predict($tables->{points}, 'measured tables', '--profile', $profile);
