@@ -22,8 +22,8 @@ const struct cli_command cli_commands[] = {
      "all legal plans, ranked; --db keeps them", CLI_SWEEP, 0, cmd_sweep,
      "Tries every legal combination of tp, pp, vpp, cp, ep, mbs and recompute. A flag fixes a "
      "knob; a list (1,2,4,8) or a range (1..8, or 1..8*2 for doublings) limits it. etp, gbs, "
-     "precision, sharding and schedule are searched only when given as lists. --gpus 64..1024 "
-     "means the multiples of a node or NVLink domain.\n"
+     "precision, sharding, schedule and layout (--layout even,balanced) are searched only when "
+     "given as lists. --gpus 64..1024 means the multiples of a node or NVLink domain.\n"
      "Plans are ranked by tokens/s/GPU within each GPU count, or by --objective; ties go to fewer "
      "GPUs, then to the order of enumeration. --deadline, --budget, --headroom and --min-mfu are "
      "limits. --price adds money, --mtbf counts useful work only (docs/sizing.md)."},
