@@ -54,15 +54,15 @@ enum ty_collective_origin {
     TY_FROM_TABLE,         /* a measured point of this cluster and group */
     TY_FROM_INTERPOLATION, /* between two of them */
     TY_FROM_LINES,         /* beyond them: least of the lines a + S/B through them */
-    TY_FROM_NEIGHBOUR,     /* scaled from a table of another group or cluster: extrapolated */
-    TY_FROM_MODEL          /* NCCL's cost model alone: extrapolated */
+    TY_FROM_NEIGHBOUR,     /* scaled from tables of other groups and clusters: extrapolated */
+    TY_FROM_MODEL          /* the same, but NCCL's cost model is nearer than any: extrapolated */
 };
 struct ty_collective_time {
     double time_s, algbw_bytes_per_s, busbw_bytes_per_s;
     double low_s, high_s; /* 80 % of measured times are within; a table of the very group: those of
                              its own machine */
     enum ty_collective_origin origin;
-    const struct ty_collective_table *table; /* it comes from; NULL: model */
+    const struct ty_collective_table *table; /* it comes from, or the nearest; NULL: model */
     const char *algorithm, *protocol;        /* NCCL's choice; "p2p", "" where it has none */
     const char *limit; /* "latency", "nvlink", "xgmi", "pcie", "nic", "spine" */
 };

@@ -171,12 +171,20 @@ static int by_time(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Median of log times, linear between the middles of the weights. The neighbour next to it. */
-static const struct neighbour *weighted_median(struct neighbour *all, uint32_t n, double *time_s)
+static const struct neighbour *nearest_of(const struct neighbour *all, uint32_t n)
 {
-    double nearest = INFINITY, sum = 0.0, before = 0.0, place = 0.0, log_s = 0.0;
-    for (uint32_t i = 0; i < n; i++)
-        nearest = fmin(nearest, all[i].distance);
+    const struct neighbour *nearest = all;
+    for (uint32_t i = 1; i < n; i++)
+        if (all[i].distance < nearest->distance)
+            nearest = &all[i];
+    return nearest;
+}
+
+/* Median of log times, linear between the middles of the weights; sorts. */
+static double weighted_median_s(struct neighbour *all, uint32_t n)
+{
+    const double nearest = nearest_of(all, n)->distance;
+    double sum = 0.0, before = 0.0, place = 0.0, log_s = 0.0;
     for (uint32_t i = 0; i < n; i++)
         sum += exp((nearest - all[i].distance) / SPREAD);
     qsort(all, n, sizeof *all, by_time);
@@ -184,16 +192,14 @@ static const struct neighbour *weighted_median(struct neighbour *all, uint32_t n
         const double weight = exp((nearest - all[i].distance) / SPREAD);
         const double middle = before + weight / 2.0, here = log(all[i].time_s);
         before += weight;
-        if (middle < sum / 2.0 && i + 1 < n) {
-            place = middle;
-            log_s = here;
-            continue;
+        if (middle >= sum / 2.0 || i + 1 == n) {
+            const double share = fmin(1.0, (sum / 2.0 - place) / (middle - place));
+            return exp(i == 0 ? here : log_s + share * (here - log_s));
         }
-        const double share = i == 0 ? 1.0 : fmin(1.0, (sum / 2.0 - place) / (middle - place));
-        *time_s = exp(i == 0 ? here : log_s + share * (here - log_s));
-        return &all[share < 0.5 ? i - 1 : i];
+        place = middle;
+        log_s = here;
     }
-    return NULL;
+    return all[0].time_s;
 }
 
 /* The neighbours and, last, the model with the overhead of the nearest table of small messages. */
@@ -224,14 +230,6 @@ static ty_status collect(const struct ty_collective_query *query, const struct c
     return TY_OK;
 }
 
-static double nearest_distance(const struct neighbour *all, uint32_t n)
-{
-    double nearest = INFINITY;
-    for (uint32_t i = 0; i < n; i++)
-        nearest = fmin(nearest, all[i].distance);
-    return nearest;
-}
-
 ty_status comm_from_neighbours(const struct ty_collective_query *query,
                                const struct comm_group *group,
                                const struct ty_collective_tables *tables,
@@ -243,9 +241,10 @@ ty_status comm_from_neighbours(const struct ty_collective_query *query,
         return error_set(error, TY_ERR_NOMEM, "tables", "out of memory");
     const ty_status status = collect(query, group, tables, all, error);
     if (status == TY_OK) {
-        *nearest = nearest_distance(all, tables->n);
-        out->table = weighted_median(all, tables->n + 1, &out->time_s)->table;
+        *nearest = tables->n ? nearest_of(all, tables->n)->distance : (double)INFINITY;
+        out->table = nearest_of(all, tables->n + 1)->table;
         out->origin = out->table ? TY_FROM_NEIGHBOUR : TY_FROM_MODEL;
+        out->time_s = weighted_median_s(all, tables->n + 1);
     }
     free(all);
     return status;
