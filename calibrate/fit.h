@@ -183,26 +183,40 @@ ty_status fit_map(const struct fit_linear *linear, const struct fit_params *para
 ty_status fit_predict_s(const struct ty_run *run, const struct ty_profile *profile, double *out,
                         struct ty_error *error);
 
-/* fit_site.c: the ratios of a site from the linear model of its runs, whose weights are all 1. The
+/* fit_own_params.c: what a user's own runs may move: the ratios of their site, first and in the
+ * order of TY_SITE_, and the constants they inform, around the values and with the deviations that
+ * the shipped fit left them. Free param. */
+ty_status fit_own_params(const struct fit_rows *rows, struct fit_params *out);
+/* A constant as a prior for own runs. deviation: of ln(value) after the fit; a site's ratio has its
+ * own. */
+struct fit_param fit_own_param(const struct fit_param *param, double value, double deviation);
+/* Deviation of ln(value) that a fit with this share (fit_map) leaves. */
+double fit_deviation(const struct fit_param *param, double share);
+/* fit_write.c: the deviations, a member "constants" of runs/fitted.json, which fit_own_params
+ * reads. */
+#define FIT_DEVIATIONS "constants"
+
+/* fit_site.c: own constants from the linear model of the runs, whose weights are all 1. The
  * deviation of a run is estimated with them:  s^2 = (nu s0^2 + sum of losses) / (nu + n). */
 struct fit_site {
-    double z[TY_N_SITE],
-        covariance[TY_N_SITE * TY_N_SITE]; /* logarithms, in the order of TY_SITE_ */
+    uint32_t n;             /* constants */
+    double *z, *covariance; /* [n], [n * n] of the logarithms */
     double noise;
 };
-/* params: those of one site. z: in the start, out the minimum. */
+ty_status fit_site_create(uint32_t n, struct fit_site *out);
+void fit_site_free(struct fit_site *site);
+/* site->z: in the start, out the minimum. */
 ty_status fit_site_solve(const struct fit_linear *linear, const struct fit_params *params,
                          struct fit_site *site);
-/* The constants of the site of a run, as the fit has them. Free param. */
-ty_status fit_site_params(const struct ty_run *run, struct fit_params *out);
-/* g' C g, C: [TY_N_SITE * TY_N_SITE] */
-double fit_site_variance(const double *covariance, const double *g);
+/* a' C b, C: [n * n] */
+double fit_product(const double *covariance, uint32_t n, const double *a, const double *b);
 /* fit_own.c: error at sites left out of the fit with 0, 1, .. own runs. out: [TY_N_OWN]. */
 ty_status fit_own_runs(const struct fit_rows *rows, const struct fit_params *params,
                        const struct fit_solution *solution, uint32_t n_threads,
                        struct ty_own_error *out);
 /* Runs of a site as rows: those that `fit` used, or, where it is NULL, all that can be predicted.
- * They carry the site's name of fit_site_params. Free with fit_rows_free. */
+ * Stack and release are those of the profile, the site's name is one for all. Free with
+ * fit_rows_free. */
 ty_status fit_site_rows(const struct ty_runs *runs, const struct ty_site_fit *fit,
                         struct fit_rows *out);
 

@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_VARIED = 16 }; /* runs whose plans are varied */
+enum { MAX_VARIED = 6 };                  /* runs whose plans are varied */
+static const double SMALL_SPREAD = 0.003; /* in ln(time) */
 
 static const struct {
     const char *name;
@@ -104,29 +105,94 @@ static ty_status vary(const struct ty_runs *runs, const struct ty_site_fit *fit,
 
 /* ---- worth -------------------------------------------------------------------------------- */
 
-static double product(const double *covariance, const double *a, const double *b)
+/* Where a constant is among those of the fit; UINT32_MAX: the runs did not inform it. */
+static uint32_t place_of(const struct ty_site_fit *fit, const struct fit_param *param)
 {
-    double sum = 0.0;
-    for (int i = 0; i < TY_N_SITE; i++)
-        for (int j = 0; j < TY_N_SITE; j++)
-            sum += a[i] * covariance[i * TY_N_SITE + j] * b[j];
-    return sum;
+    char file[64], layer[96] = "";
+    fit_file(param, file, sizeof file);
+    if (param->level != LEVEL_SITE)
+        text_format(layer, sizeof layer, "%s/%s", fit_folder(param->level), file);
+    for (uint32_t j = 0; j < fit->n_constants; j++)
+        if (fit->constant[j].field == param->field && strcmp(fit->constant[j].layer, layer) == 0)
+            return j;
+    return UINT32_MAX;
 }
 
-static void judge(const struct ty_site_fit *fit, const struct fit_linear *linear,
+/* Leaves out constants that the runs hardly depend on. place: [params->n] of those that stay. */
+static void keep_large(const struct ty_site_fit *fit, struct fit_params *params, uint32_t *place)
+{
+    uint32_t n = 0;
+    for (uint32_t j = 0; j < params->n; j++) {
+        place[n] = place_of(fit, &params->param[j]);
+        if (place[n] != UINT32_MAX && fit->constant[place[n]].spread < SMALL_SPREAD)
+            continue;
+        params->param[n++] = params->param[j];
+    }
+    params->n = n;
+}
+
+/* Constants and covariance after the runs; those that only candidates inform are at their prior. */
+static void start_from(const struct ty_site_fit *fit, const struct fit_params *params,
+                       const uint32_t *place, double *z, double *covariance)
+{
+    for (uint32_t i = 0; i < params->n; i++) {
+        const struct fit_param *param = &params->param[i];
+        double *row = &covariance[(size_t)i * params->n];
+        row[i] = pow(param->sd_log / FIT_PRIOR_WEIGHT, 2.0);
+        if (place[i] == UINT32_MAX)
+            continue;
+        z[i] = log(fit->constant[place[i]].after / param->prior);
+        for (uint32_t j = 0; j < params->n; j++)
+            if (place[j] != UINT32_MAX)
+                row[j] = fit->covariance[(size_t)place[i] * fit->n_constants + place[j]];
+    }
+}
+
+struct worth {
+    struct fit_params params;
+    struct fit_linear linear; /* of runs and candidates */
+    double *covariance;       /* [n_params * n_params] */
+};
+
+static ty_status open_worth(const struct ty_site_fit *fit, const struct candidates *candidates,
+                            struct worth *out)
+{
+    uint32_t *place = NULL;
+    ty_status status = fit_own_params(&candidates->rows, &out->params);
+    if (status == TY_OK) {
+        place = calloc(out->params.n, sizeof *place);
+        status = place ? TY_OK : TY_ERR_NOMEM;
+    }
+    if (status == TY_OK) {
+        keep_large(fit, &out->params, place);
+        status = fit_linear_create(candidates->rows.n, out->params.n, &out->linear);
+    }
+    if (status == TY_OK) {
+        const size_t n = out->params.n;
+        out->covariance = calloc(n * n, sizeof *out->covariance);
+        status = out->covariance ? TY_OK : TY_ERR_NOMEM;
+    }
+    if (status == TY_OK)
+        start_from(fit, &out->params, place, out->linear.z, out->covariance);
+    free(place);
+    return status;
+}
+
+static void judge(double noise, const double *covariance, const struct fit_linear *linear,
                   const struct candidates *candidates)
 {
-    const uint32_t n = candidates->rows.n;
+    const uint32_t n = candidates->rows.n, m = linear->n_params;
+    double now = 0.0;
+    for (uint32_t k = 0; k < n; k++) {
+        const double *g = &linear->dr[(size_t)k * m];
+        now += fit_product(covariance, m, g, g) / n;
+    }
     for (uint32_t c = candidates->n_runs; c < n; c++) {
-        const double *g = &linear->dr[(size_t)c * TY_N_SITE];
-        const double own = fit->noise * fit->noise + product(fit->covariance, g, g);
-        double now = 0.0, taken = 0.0;
-        for (uint32_t k = 0; k < n; k++) {
-            const double *other = &linear->dr[(size_t)k * TY_N_SITE];
-            const double shared = product(fit->covariance, other, g);
-            now += product(fit->covariance, other, other) / n;
-            taken += shared * shared / own / n;
-        }
+        const double *g = &linear->dr[(size_t)c * m];
+        const double own = noise * noise + fit_product(covariance, m, g, g);
+        double taken = 0.0;
+        for (uint32_t k = 0; k < n; k++)
+            taken += pow(fit_product(covariance, m, &linear->dr[(size_t)k * m], g), 2.0) / own / n;
         struct ty_next_run *next = &candidates->next[c - candidates->n_runs];
         next->sd_now = sqrt(now);
         next->sd_then = sqrt(fmax(0.0, now - taken));
@@ -162,25 +228,21 @@ ty_status ty_site_next(const struct ty_runs *runs, const struct ty_site_fit *fit
                        uint32_t n_threads, struct ty_next_run *next, uint32_t *n_next)
 {
     struct candidates candidates = {0};
-    struct fit_params params = {0};
-    struct fit_linear linear = {0};
+    struct worth worth = {0};
     ty_status status = vary(runs, fit, &candidates);
     if (status == TY_OK)
-        status = fit_site_params(&candidates.rows.run[0], &params);
+        status = open_worth(fit, &candidates, &worth);
     if (status == TY_OK)
-        status = fit_linear_create(candidates.rows.n, params.n, &linear);
-    for (uint32_t j = 0; status == TY_OK && j < params.n; j++)
-        linear.z[j] = log(fit->ratio[j] / params.param[j].prior);
-    if (status == TY_OK)
-        status = fit_linearise(&candidates.rows, &params, n_threads, false, &linear);
+        status = fit_linearise(&candidates.rows, &worth.params, n_threads, false, &worth.linear);
     if (status == TY_OK) {
-        judge(fit, &linear, &candidates);
+        judge(fit->noise, worth.covariance, &worth.linear, &candidates);
         *n_next = pick(&candidates, next);
         for (uint32_t i = 0; i < *n_next; i++)
             next[i].like = run_of(runs, fit, next[i].like);
     }
-    fit_linear_free(&linear);
-    free(params.param);
+    fit_linear_free(&worth.linear);
+    free(worth.params.param);
+    free(worth.covariance);
     free(candidates.next);
     fit_rows_free(&candidates.rows);
     return status;

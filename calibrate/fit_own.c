@@ -2,8 +2,9 @@
  *
  * How much own runs help at a site nobody has seen: each source is left out of the fit in turn and
  * its GPUs stand for one such site each. Some of its runs, drawn at random, are fitted as calibrate
- * runs does, and the others are predicted by the linear model. The error with n runs is over all
- * draws of all sites that have more than the most runs drawn.
+ * runs does, and the others are predicted: times without runs by the simulator, changes by the
+ * linear model of the whole fit. The error with n runs is over all draws of all sites that have
+ * more than the most runs drawn.
  */
 #include "calibrate/fit.h"
 #include "calibrate/statistics.h"
@@ -21,11 +22,13 @@ struct own {
     const struct fit_params *params;
     const struct fit_solution *solution;
     uint32_t n_threads;
-    double *weight;           /* [n rows] */
-    struct fit_rows site;     /* clean rows of the source, without its part in the fit */
-    struct fit_linear linear; /* of them, by the three ratios */
-    struct fit_params site_params;
-    double *error[TY_N_OWN]; /* |predicted / measured - 1| */
+    double *weight, *share;      /* [n rows], [n params] */
+    bool *left_out;              /* [n rows] the clean rows of the source */
+    struct fit_linear all;       /* z of the fit without the source; r of its rows */
+    uint32_t n_site, *row;       /* [n_site] its rows */
+    struct fit_params constants; /* that the drawn ones of them inform */
+    uint32_t *column;            /* [n constants] in the linear model of all */
+    double *error[TY_N_OWN];     /* |predicted / measured - 1| */
     uint32_t n_errors[TY_N_OWN];
 };
 
@@ -33,62 +36,96 @@ struct own {
 static ty_status leave_out(struct own *own, const char *source)
 {
     const struct fit_rows *rows = own->rows;
-    double *z = malloc(own->params->n * sizeof *z);
-    if (!z)
-        return TY_ERR_NOMEM;
-    memcpy(z, own->solution->z, own->params->n * sizeof *z);
-    own->site.n = 0;
-    for (uint32_t i = 0; i < rows->n; i++)
-        own->weight[i] = strcmp(rows->run[i].row.source, source) == 0 ? 0.0 : rows->weight[i];
-    const ty_status status = fit_map(&own->solution->linear, own->params, own->weight, z, NULL);
-    for (uint32_t i = 0; status == TY_OK && i < rows->n; i++) {
-        if (own->weight[i] > 0.0 || rows->run[i].row.noisy)
-            continue;
-        struct ty_run *run = &own->site.run[own->site.n++];
-        *run = rows->run[i];
-        fit_set(own->params, z, run, &run->profile);
+    memcpy(own->all.z, own->solution->z, own->params->n * sizeof *own->all.z);
+    own->n_site = 0;
+    for (uint32_t i = 0; i < rows->n; i++) {
+        const bool of_source = strcmp(rows->run[i].row.source, source) == 0;
+        own->weight[i] = of_source ? 0.0 : rows->weight[i];
+        own->left_out[i] = of_source && !rows->run[i].row.noisy;
+        if (own->left_out[i])
+            own->row[own->n_site++] = i;
     }
-    free(z);
-    return status;
+    const ty_status status =
+        fit_map(&own->solution->linear, own->params, own->weight, own->all.z, own->share);
+    return status == TY_OK
+               ? fit_residuals(rows, own->params, own->n_threads, own->left_out, &own->all)
+               : status;
 }
 
-static ty_status linearise(struct own *own)
+static double slope(const struct own *own, uint32_t site_row, uint32_t column)
 {
-    fit_linear_free(&own->linear);
-    free(own->site_params.param);
-    own->site_params = (struct fit_params){0};
-    ty_status status = fit_site_params(&own->site.run[0], &own->site_params);
-    if (status == TY_OK)
-        status = fit_linear_create(own->site.n, TY_N_SITE, &own->linear);
-    return status == TY_OK
-               ? fit_linearise(&own->site, &own->site_params, own->n_threads, false, &own->linear)
-               : status;
+    return own->solution->linear.dr[(size_t)own->row[site_row] * own->params->n + column];
+}
+
+/* Any of the drawn rows depends on the constant. */
+static bool informed(const struct own *own, const uint32_t *member, uint32_t n, uint32_t column)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < n && !any; i++)
+        any = slope(own, member[i], column) != 0.0;
+    return any;
+}
+
+/* What the drawn rows may move, as fit_own_params has it for a user. */
+static void choose_constants(struct own *own, const uint32_t *member, uint32_t n)
+{
+    own->constants.n = 0;
+    for (uint32_t j = 0; j < own->params->n; j++) {
+        const struct fit_param *param = &own->params->param[j];
+        if (!informed(own, member, n, j))
+            continue;
+        own->column[own->constants.n] = j;
+        own->constants.param[own->constants.n++] = fit_own_param(
+            param, fit_value(param, own->all.z[j]), fit_deviation(param, own->share[j]));
+    }
+}
+
+/* Predicts the members from the n-th on. z: of the constants. */
+static void predict(struct own *own, const uint32_t *member, uint32_t n_members, const double *z,
+                    int count)
+{
+    for (uint32_t i = counts[count]; i < n_members; i++) {
+        double r = own->all.r[own->row[member[i]]];
+        for (uint32_t j = 0; j < own->constants.n; j++)
+            r += slope(own, member[i], own->column[j]) * z[j];
+        own->error[count][own->n_errors[count]++] = fabs(expm1(r));
+    }
+}
+
+/* Solves the first n > 0 of the members for what they inform. */
+static ty_status solve(const struct own *own, const uint32_t *member, uint32_t n,
+                       struct fit_site *site)
+{
+    const uint32_t m = own->constants.n;
+    struct fit_linear some;
+    ty_status status = fit_linear_create(n, m, &some);
+    if (status != TY_OK)
+        return status;
+    for (uint32_t i = 0; i < n; i++) {
+        some.r[i] = own->all.r[own->row[member[i]]];
+        for (uint32_t j = 0; j < m; j++)
+            some.dr[(size_t)i * m + j] = slope(own, member[i], own->column[j]);
+    }
+    status = fit_site_solve(&some, &own->constants, site);
+    fit_linear_free(&some);
+    return status;
 }
 
 /* The first n of the members are fitted, the rest predicted. */
 static ty_status reveal(struct own *own, const uint32_t *member, uint32_t n_members, int count)
 {
     const uint32_t n = counts[count];
-    struct fit_site site = {.noise = FIT_UNIT};
-    struct fit_linear some;
-    ty_status status = fit_linear_create(n ? n : 1, TY_N_SITE, &some);
-    if (status != TY_OK)
-        return status;
-    some.n_rows = n;
-    for (uint32_t i = 0; i < n; i++) {
-        some.r[i] = own->linear.r[member[i]];
-        memcpy(&some.dr[(size_t)i * TY_N_SITE], &own->linear.dr[(size_t)member[i] * TY_N_SITE],
-               TY_N_SITE * sizeof(double));
+    struct fit_site site = {0};
+    ty_status status = TY_OK;
+    choose_constants(own, member, n);
+    if (n) {
+        status = fit_site_create(own->constants.n, &site);
+        if (status == TY_OK)
+            status = solve(own, member, n, &site);
     }
-    if (n)
-        status = fit_site_solve(&some, &own->site_params, &site);
-    for (uint32_t i = n; status == TY_OK && i < n_members; i++) {
-        double r = own->linear.r[member[i]];
-        for (int j = 0; j < TY_N_SITE; j++)
-            r += own->linear.dr[(size_t)member[i] * TY_N_SITE + (size_t)j] * site.z[j];
-        own->error[count][own->n_errors[count]++] = fabs(expm1(r));
-    }
-    fit_linear_free(&some);
+    if (status == TY_OK)
+        predict(own, member, n_members, site.z, count);
+    fit_site_free(&site);
     return status;
 }
 
@@ -101,13 +138,18 @@ static void shuffle(struct random_stream *random, uint32_t *member, uint32_t n)
     }
 }
 
+static const char *gpu_of(const struct own *own, uint32_t site_row)
+{
+    return own->rows->run[own->row[site_row]].row.gpu;
+}
+
 /* All draws of the site that the row `first` begins; nothing when an earlier row did. */
 static ty_status draw_site(struct own *own, uint32_t first, uint32_t *member,
                            struct random_stream *random)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < own->site.n; i++) {
-        if (strcmp(own->site.run[i].row.gpu, own->site.run[first].row.gpu) != 0)
+    for (uint32_t i = 0; i < own->n_site; i++) {
+        if (strcmp(gpu_of(own, i), gpu_of(own, first)) != 0)
             continue;
         if (i < first)
             return TY_OK;
@@ -138,10 +180,9 @@ static ty_status all_sources(struct own *own)
         if (first < i)
             continue;
         status = leave_out(own, source);
-        if (status != TY_OK || own->site.n <= counts[TY_N_OWN - 1])
+        if (status != TY_OK || own->n_site <= counts[TY_N_OWN - 1])
             continue;
-        status = linearise(own);
-        for (uint32_t row = 0; status == TY_OK && row < own->site.n; row++)
+        for (uint32_t row = 0; status == TY_OK && row < own->n_site; row++)
             status = draw_site(own, row, member, &random);
     }
     free(member);
@@ -168,22 +209,35 @@ ty_status fit_own_runs(const struct fit_rows *rows, const struct fit_params *par
                        const struct fit_solution *solution, uint32_t n_threads,
                        struct ty_own_error *out)
 {
+    const uint32_t n = rows->n, m = params->n;
     struct own own = {.rows = rows,
                       .params = params,
                       .solution = solution,
                       .n_threads = n_threads,
-                      .weight = calloc(rows->n, sizeof *own.weight),
-                      .site = {0, malloc(rows->n * sizeof *own.site.run), NULL}};
-    double *errors = malloc(sizeof *errors * TY_N_OWN * DRAWS * (size_t)rows->n);
+                      .weight = calloc(n, sizeof *own.weight),
+                      .share = calloc(m, sizeof *own.share),
+                      .left_out = calloc(n, sizeof *own.left_out),
+                      .row = calloc(n, sizeof *own.row),
+                      .constants = {0, calloc(m, sizeof *own.constants.param)},
+                      .column = calloc(m, sizeof *own.column)};
+    double *errors = malloc(sizeof *errors * TY_N_OWN * DRAWS * (size_t)n);
     for (int count = 0; errors && count < TY_N_OWN; count++)
-        own.error[count] = errors + (size_t)count * DRAWS * rows->n;
-    ty_status status = own.weight && own.site.run && errors ? all_sources(&own) : TY_ERR_NOMEM;
+        own.error[count] = errors + (size_t)count * DRAWS * n;
+    ty_status status = fit_linear_create(n, m, &own.all);
+    if (!own.weight || !own.share || !own.left_out || !own.row || !own.constants.param ||
+        !own.column || !errors)
+        status = TY_ERR_NOMEM;
+    if (status == TY_OK)
+        status = all_sources(&own);
     if (status == TY_OK)
         summarise(&own, out);
-    fit_linear_free(&own.linear);
-    free(own.site_params.param);
+    fit_linear_free(&own.all);
     free(own.weight);
-    free(own.site.run);
+    free(own.share);
+    free(own.left_out);
+    free(own.row);
+    free(own.constants.param);
+    free(own.column);
     free(errors);
     return status;
 }

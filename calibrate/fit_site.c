@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The three ratios of a site from its own runs: the fit of fit.h with these constants only. The
- * weight of a run is (FIT_UNIT / s)^2 with the deviation s of the runs themselves, which is
- * estimated with a prior of NU runs of FIT_UNIT. One run says little of s, so its ratios stay near
- * 1; many runs that agree pull them all the way. The prior of a ratio is a Cauchy loss as well, of
- * TAIL deviations: a site that is far from all others is rare, not impossible.
+ * A site from its own runs: the fit of fit.h with the constants of fit_own_params, whose prior is
+ * the shipped fit. The weight of a run is (FIT_UNIT / s)^2 with the deviation s of the runs
+ * themselves, which is estimated with a prior of NU runs of FIT_UNIT. One run says little of s, so
+ * the constants stay near the prior; many runs that agree pull them all the way. The prior of a
+ * constant is a Cauchy loss as well, of TAIL deviations: a site that is far from all others is
+ * rare, not impossible.
  */
 #include "calibrate/fit.h"
 #include "sim/error.h"
@@ -15,21 +16,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SOLVE_ROUNDS = 100, MAX_ROUNDS = 10 };
+enum { SOLVE_ROUNDS = 100, SLOPE_ROUNDS = 3, MAX_ROUNDS = 10 };
 static const double NU = 2.0, TAIL = 2.0;
-static const double STANDS_STILL = 1e-4; /* largest change of a ratio, in the logarithm */
+static const double STANDS_STILL = 1e-4; /* largest change of a constant, in the logarithm */
 static const double LONGEST_STEP = 0.7;
 
 static const char OWN_SITE[] = "own";
 
 /* ---- the linear problem ------------------------------------------------------------------- */
 
-double fit_site_variance(const double *covariance, const double *g)
+ty_status fit_site_create(uint32_t n, struct fit_site *out)
+{
+    *out = (struct fit_site){.n = n,
+                             .z = calloc(n, sizeof *out->z),
+                             .covariance = calloc((size_t)n * n, sizeof *out->covariance),
+                             .noise = FIT_UNIT};
+    if (out->z && out->covariance)
+        return TY_OK;
+    fit_site_free(out);
+    return TY_ERR_NOMEM;
+}
+
+void fit_site_free(struct fit_site *site)
+{
+    free(site->z);
+    free(site->covariance);
+    *site = (struct fit_site){0};
+}
+
+double fit_product(const double *covariance, uint32_t n, const double *a, const double *b)
 {
     double sum = 0.0;
-    for (int i = 0; i < TY_N_SITE; i++)
-        for (int j = 0; j < TY_N_SITE; j++)
-            sum += g[i] * covariance[i * TY_N_SITE + j] * g[j];
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < n && a[i] != 0.0; j++)
+            sum += a[i] * covariance[(size_t)i * n + j] * b[j];
     return sum;
 }
 
@@ -61,82 +81,82 @@ static double prior_sd_log(const struct fit_param *param, double z)
 }
 
 /* C = (sum_rows w g g' + prior)^-1 */
-static bool covariance_of(const struct fit_linear *linear, const struct fit_params *params,
-                          struct fit_site *site)
+static bool fill_covariance(const struct fit_linear *linear, const struct fit_params *params,
+                            struct fit_site *site)
 {
-    double *c = site->covariance;
-    memset(c, 0, sizeof site->covariance);
+    const uint32_t n = site->n;
+    gsl_matrix_view view = gsl_matrix_view_array(site->covariance, n, n);
+    gsl_matrix_set_zero(&view.matrix);
     for (uint32_t row = 0; row < linear->n_rows; row++) {
-        const double *g = &linear->dr[(size_t)row * TY_N_SITE];
+        const double *g = &linear->dr[(size_t)row * n];
         const double r = residual(linear, row, site->z) / FIT_LOSS;
         const double w = 1.0 / (site->noise * site->noise * (1.0 + r * r));
-        for (int i = 0; i < TY_N_SITE; i++)
-            for (int j = 0; j < TY_N_SITE; j++)
-                c[i * TY_N_SITE + j] += w * g[i] * g[j];
+        for (uint32_t i = 0; i < n; i++)
+            for (uint32_t j = 0; j < n && g[i] != 0.0; j++)
+                *gsl_matrix_ptr(&view.matrix, i, j) += w * g[i] * g[j];
     }
-    for (int i = 0; i < TY_N_SITE; i++)
-        c[i * TY_N_SITE + i] += pow(FIT_PRIOR_WEIGHT / params->param[i].sd_log, 2.0);
+    for (uint32_t i = 0; i < n; i++)
+        *gsl_matrix_ptr(&view.matrix, i, i) +=
+            pow(FIT_PRIOR_WEIGHT / prior_sd_log(&params->param[i], site->z[i]), 2.0);
     gsl_error_handler_t *handler = gsl_set_error_handler_off();
-    gsl_matrix_view view = gsl_matrix_view_array(c, TY_N_SITE, TY_N_SITE);
     const bool ok = gsl_linalg_cholesky_decomp1(&view.matrix) == GSL_SUCCESS &&
                     gsl_linalg_cholesky_invert(&view.matrix) == GSL_SUCCESS;
     gsl_set_error_handler(handler);
     return ok;
 }
 
-/* One round: weights and priors at the last solution, then the minimum. returns the change. */
-static ty_status improve(const struct fit_linear *linear, const struct fit_params *params,
-                         double *weight, struct fit_site *site, double *moved)
+struct solving {
+    const struct fit_linear *linear;
+    const struct fit_params *params;
+    struct fit_params now; /* with the deviations of the last solution */
+    double *weight;        /* [n rows] */
+    double *before;        /* [n constants] */
+};
+
+/* One round: weights and priors at the last solution, then the minimum. *moved: the change. */
+static ty_status improve(struct solving *s, struct fit_site *site, double *moved)
 {
-    struct fit_param param[TY_N_SITE];
-    const struct fit_params now = {TY_N_SITE, param};
-    double before[TY_N_SITE];
-    memcpy(before, site->z, sizeof before);
-    for (int j = 0; j < TY_N_SITE; j++) {
-        param[j] = params->param[j];
-        param[j].sd_log = prior_sd_log(&params->param[j], site->z[j]);
-    }
-    for (uint32_t row = 0; row < linear->n_rows; row++)
-        weight[row] = pow(FIT_UNIT / site->noise, 2.0);
-    const ty_status status = fit_map(linear, &now, weight, site->z, NULL);
-    *moved = fabs(noise_of(linear, site->z) / site->noise - 1.0);
-    site->noise = noise_of(linear, site->z);
-    for (int j = 0; j < TY_N_SITE; j++)
-        *moved = fmax(*moved, fabs(site->z[j] - before[j]));
-    return status == TY_OK && !covariance_of(linear, &now, site) ? TY_ERR_INTERNAL : status;
+    memcpy(s->before, site->z, site->n * sizeof *site->z);
+    for (uint32_t j = 0; j < site->n; j++)
+        s->now.param[j].sd_log = prior_sd_log(&s->params->param[j], site->z[j]);
+    for (uint32_t row = 0; row < s->linear->n_rows; row++)
+        s->weight[row] = pow(FIT_UNIT / site->noise, 2.0);
+    const ty_status status = fit_map(s->linear, &s->now, s->weight, site->z, NULL);
+    *moved = fabs(noise_of(s->linear, site->z) / site->noise - 1.0);
+    site->noise = noise_of(s->linear, site->z);
+    for (uint32_t j = 0; j < site->n; j++)
+        *moved = fmax(*moved, fabs(site->z[j] - s->before[j]));
+    return status;
 }
 
 ty_status fit_site_solve(const struct fit_linear *linear, const struct fit_params *params,
                          struct fit_site *site)
 {
-    if (params->n != TY_N_SITE || linear->n_params != TY_N_SITE)
+    const uint32_t n = params->n;
+    if (n != site->n || n != linear->n_params)
         return TY_ERR_INTERNAL;
-    double *weight = calloc(linear->n_rows ? linear->n_rows : 1, sizeof *weight);
-    ty_status status = weight ? TY_OK : TY_ERR_NOMEM;
+    struct solving s = {.linear = linear,
+                        .params = params,
+                        .now = {n, malloc(n * sizeof *s.now.param)},
+                        .weight = calloc(linear->n_rows + 1, sizeof *s.weight),
+                        .before = calloc(n, sizeof *s.before)};
+    ty_status status = s.now.param && s.weight && s.before ? TY_OK : TY_ERR_NOMEM;
     double moved = HUGE_VAL;
     site->noise = FIT_UNIT;
+    if (status == TY_OK)
+        memcpy(s.now.param, params->param, n * sizeof *s.now.param);
     for (int round = 0; status == TY_OK && moved > 1e-2 * STANDS_STILL && round < SOLVE_ROUNDS;
          round++)
-        status = improve(linear, params, weight, site, &moved);
-    free(weight);
+        status = improve(&s, site, &moved);
+    if (status == TY_OK && !fill_covariance(linear, params, site))
+        status = TY_ERR_INTERNAL;
+    free(s.now.param);
+    free(s.weight);
+    free(s.before);
     return status;
 }
 
 /* ---- runs as rows ------------------------------------------------------------------------- */
-
-ty_status fit_site_params(const struct ty_run *run, struct fit_params *out)
-{
-    double weight = 1.0;
-    struct ty_run copy = *run;
-    const struct fit_rows rows = {1, &copy, &weight};
-    ty_status status = fit_params_of(&rows, out);
-    uint32_t n = 0;
-    for (uint32_t j = 0; status == TY_OK && j < out->n; j++)
-        if (out->param[j].level == LEVEL_SITE)
-            out->param[n++] = out->param[j];
-    out->n = n;
-    return status;
-}
 
 static bool can_predict(const struct ty_run *run)
 {
@@ -162,6 +182,8 @@ ty_status fit_site_rows(const struct ty_runs *runs, const struct ty_site_fit *fi
         struct ty_run *row = &out->run[out->n];
         *row = runs->run[i];
         text_format(row->row.site, sizeof row->row.site, "%s", OWN_SITE);
+        text_format(row->row.stack, sizeof row->row.stack, "%s", row->profile.stack);
+        text_format(row->row.release, sizeof row->row.release, "%s", row->profile.release);
         out->weight[out->n++] = 1.0;
     }
     return TY_OK;
@@ -169,52 +191,88 @@ ty_status fit_site_rows(const struct ty_runs *runs, const struct ty_site_fit *fi
 
 /* ---- the fit ------------------------------------------------------------------------------ */
 
-/* Rounds of linearising and solving. before_r: [n rows] residuals with all ratios 1. */
-static ty_status solve(const struct fit_rows *rows, const struct fit_params *params,
-                       uint32_t n_threads, struct fit_linear *linear, struct fit_site *site,
-                       double *before_r)
+struct own_fit {
+    const struct fit_rows *rows;
+    uint32_t n_threads;
+    struct fit_params params;
+    struct fit_linear linear;
+    struct fit_site site;
+    double *before_r; /* [n rows] residuals of the shipped constants and a site of ratios 1 */
+};
+
+/* Rounds of linearising and solving; the last ones keep their slopes (fit.c). */
+static ty_status solve(struct own_fit *fit)
 {
+    struct fit_linear *linear = &fit->linear;
+    struct fit_site *site = &fit->site;
     ty_status status = TY_OK;
     double moved = HUGE_VAL;
-    *site = (struct fit_site){.noise = FIT_UNIT};
     for (int round = 0; status == TY_OK && moved > STANDS_STILL && round < MAX_ROUNDS; round++) {
-        memcpy(linear->z, site->z, sizeof site->z);
-        status = fit_linearise(rows, params, n_threads, false, linear);
+        memcpy(linear->z, site->z, site->n * sizeof *site->z);
+        status =
+            fit_linearise(fit->rows, &fit->params, fit->n_threads, round >= SLOPE_ROUNDS, linear);
         if (round == 0)
-            memcpy(before_r, linear->r, rows->n * sizeof *before_r);
+            memcpy(fit->before_r, linear->r, fit->rows->n * sizeof *fit->before_r);
         if (status == TY_OK)
-            status = fit_site_solve(linear, params, site);
+            status = fit_site_solve(linear, &fit->params, site);
         moved = 0.0;
-        for (int j = 0; j < TY_N_SITE; j++) {
+        for (uint32_t j = 0; j < site->n; j++) {
             const double step = site->z[j] - linear->z[j];
             site->z[j] = linear->z[j] + fmax(-LONGEST_STEP, fmin(LONGEST_STEP, step));
             moved = fmax(moved, fabs(step));
         }
     }
-    memcpy(linear->z, site->z, sizeof site->z);
-    return status == TY_OK ? fit_linearise(rows, params, n_threads, true, linear) : status;
+    memcpy(linear->z, site->z, site->n * sizeof *site->z);
+    return status == TY_OK ? fit_linearise(fit->rows, &fit->params, fit->n_threads, true, linear)
+                           : status;
 }
 
-static void report(const struct fit_rows *rows, const struct fit_params *params,
-                   const struct fit_linear *linear, const struct fit_site *site,
-                   struct ty_site_fit *out)
+static struct ty_site_constant constant_of(const struct own_fit *fit, uint32_t j)
 {
-    double prior[TY_N_SITE * TY_N_SITE] = {0.0}, now = 0.0, before = 0.0;
-    memcpy(out->covariance, site->covariance, sizeof out->covariance);
-    for (int j = 0; j < TY_N_SITE; j++) {
-        const int diagonal = j * TY_N_SITE + j;
-        prior[diagonal] = pow(params->param[j].sd_log / FIT_PRIOR_WEIGHT, 2.0);
-        out->ratio[j] = fit_value(&params->param[j], site->z[j]);
-        out->informed[j] = fmax(0.0, 1.0 - site->covariance[diagonal] / prior[diagonal]);
+    const struct fit_param *param = &fit->params.param[j];
+    const uint32_t n = fit->site.n;
+    const double z = fit->site.z[j];
+    char file[64];
+    struct ty_site_constant out = {.field = param->field,
+                                   .before = param->prior,
+                                   .after = fit_value(param, z),
+                                   .sd_before = param->sd_log / FIT_PRIOR_WEIGHT,
+                                   .sd_after = sqrt(fit->site.covariance[(size_t)j * n + j])};
+    fit_file(param, file, sizeof file);
+    if (param->level != LEVEL_SITE)
+        text_format(out.layer, sizeof out.layer, "%s/%s", fit_folder(param->level), file);
+    out.informed = fmax(0.0, 1.0 - pow(out.sd_after / out.sd_before, 2.0));
+    for (uint32_t row = 0; row < fit->rows->n; row++) {
+        const double g = fit->linear.dr[(size_t)row * n + j];
+        out.effect += g * z / fit->rows->n;
+        out.spread += g * g / fit->rows->n;
     }
-    for (uint32_t row = 0; row < rows->n; row++) {
-        const double *g = &linear->dr[(size_t)row * TY_N_SITE];
-        now += fit_site_variance(site->covariance, g);
-        before += fit_site_variance(prior, g);
+    out.spread = sqrt(out.spread) * out.sd_before;
+    return out;
+}
+
+/* open^2 = (1 + 1/n) mean_rows g' C g: the runs pull at their own plans, a new one is farther off.
+ */
+static ty_status report(const struct own_fit *fit, struct ty_site_fit *out)
+{
+    const uint32_t n = fit->site.n, n_rows = fit->rows->n;
+    double sum = 0.0;
+    out->constant = calloc(n, sizeof *out->constant);
+    out->covariance = calloc((size_t)n * n, sizeof *out->covariance);
+    if (!out->constant || !out->covariance)
+        return TY_ERR_NOMEM;
+    memcpy(out->covariance, fit->site.covariance, (size_t)n * n * sizeof *out->covariance);
+    for (uint32_t j = 0; j < n; j++)
+        out->constant[j] = constant_of(fit, j);
+    for (uint32_t row = 0; row < n_rows; row++) {
+        const double *g = &fit->linear.dr[(size_t)row * n];
+        sum += fit_product(fit->site.covariance, n, g, g);
     }
-    out->n = rows->n;
-    out->noise = site->noise;
-    out->left = before > 0.0 ? now / before : 1.0;
+    out->n = n_rows;
+    out->n_constants = n;
+    out->noise = fit->site.noise;
+    out->open = sqrt((1.0 + 1.0 / n_rows) * sum / n_rows);
+    return TY_OK;
 }
 
 /* Residuals of the rows as times of the runs. */
@@ -229,23 +287,25 @@ static void put_times(const struct ty_runs *runs, const double *r, double *time_
 static ty_status fit_rows_of(const struct ty_runs *runs, const struct fit_rows *rows,
                              uint32_t n_threads, struct ty_site_fit *out)
 {
-    struct fit_params params = {0};
-    struct fit_linear linear = {0};
-    struct fit_site site;
-    double *before_r = calloc(rows->n, sizeof *before_r);
-    ty_status status = before_r ? fit_site_params(&rows->run[0], &params) : TY_ERR_NOMEM;
+    struct own_fit fit = {
+        .rows = rows, .n_threads = n_threads, .before_r = calloc(rows->n, sizeof(double))};
+    ty_status status = fit.before_r ? fit_own_params(rows, &fit.params) : TY_ERR_NOMEM;
     if (status == TY_OK)
-        status = fit_linear_create(rows->n, params.n, &linear);
+        status = fit_linear_create(rows->n, fit.params.n, &fit.linear);
     if (status == TY_OK)
-        status = solve(rows, &params, n_threads, &linear, &site, before_r);
+        status = fit_site_create(fit.params.n, &fit.site);
+    if (status == TY_OK)
+        status = solve(&fit);
+    if (status == TY_OK)
+        status = report(&fit, out);
     if (status == TY_OK) {
-        report(rows, &params, &linear, &site, out);
-        put_times(runs, before_r, out->before_s);
-        put_times(runs, linear.r, out->after_s);
+        put_times(runs, fit.before_r, out->before_s);
+        put_times(runs, fit.linear.r, out->after_s);
     }
-    fit_linear_free(&linear);
-    free(params.param);
-    free(before_r);
+    fit_site_free(&fit.site);
+    fit_linear_free(&fit.linear);
+    free(fit.params.param);
+    free(fit.before_r);
     return status;
 }
 
@@ -287,33 +347,7 @@ void ty_site_fit_free(struct ty_site_fit *fit)
 {
     free(fit->before_s);
     free(fit->after_s);
+    free(fit->constant);
+    free(fit->covariance);
     *fit = (struct ty_site_fit){0};
-}
-
-/* ---- its file ----------------------------------------------------------------------------- */
-
-/* The variance of an unknown site shrinks to what the runs leave of it; the rest, what plans of
- * one site differ by, stays:  h^2 = w^2 + (h_new^2 - w^2) left,  w = half of a ratio / sqrt 2. */
-static double half_width(double unknown, double ratio, double left)
-{
-    const double within = isnan(ratio) ? unknown : fmin(ratio * sqrt(0.5), unknown);
-    return sqrt(within * within + (unknown * unknown - within * within) * left);
-}
-
-void ty_site_profile(const struct ty_site_fit *fit, const char *name, const struct ty_profile *base,
-                     struct ty_profile *out)
-{
-    ty_init(TY_KIND_PROFILE, out);
-    text_format(out->site, sizeof out->site, "%s", name);
-    text_format(out->source, sizeof out->source, "trainyard calibrate runs: %u run%s of the site",
-                fit->n, fit->n == 1 ? "" : "s");
-    out->site_compute_ratio = fit->ratio[TY_SITE_COMPUTE];
-    out->site_comm_ratio = fit->ratio[TY_SITE_COMM];
-    out->site_host_ratio = fit->ratio[TY_SITE_HOST];
-    out->dense_half_80 = half_width(base->dense_half_80, base->dense_plans_80, fit->left);
-    out->dense_half_90 = half_width(base->dense_half_90, base->dense_plans_90, fit->left);
-    out->moe_half_80 = half_width(base->moe_half_80, base->moe_plans_80, fit->left);
-    out->moe_half_90 = half_width(base->moe_half_90, base->moe_plans_90, fit->left);
-    out->tuning_half_80 = half_width(base->tuning_half_80, base->tuning_plans_80, fit->left);
-    out->tuning_half_90 = half_width(base->tuning_half_90, base->tuning_plans_90, fit->left);
 }

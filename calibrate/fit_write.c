@@ -349,7 +349,28 @@ static void write_evidence(const struct fit_rows *rows, struct json_writer *json
     json_close(json);
 }
 
-/* The rows of the fit, for which validate must not speak of accuracy, and what they cover. */
+/* What the fit leaves open of each constant: the prior of a user's own runs. */
+static void write_deviations(const struct fit_report *report, struct json_writer *json)
+{
+    char file[64], of[96];
+    json_array(json, FIT_DEVIATIONS);
+    for (uint32_t j = 0; j < report->params->n; j++) {
+        const struct fit_param *param = &report->params->param[j];
+        if (param->level == LEVEL_SITE)
+            continue;
+        fit_file(param, file, sizeof file);
+        text_format(of, sizeof of, "%s/%s", fit_folder(param->level), file);
+        json_object(json, NULL);
+        json_text(json, "of", of);
+        json_text(json, "constant", param->field->path);
+        json_number(json, "sd", rounded(fit_deviation(param, report->solution->share[j]), 3));
+        json_close(json);
+    }
+    json_close(json);
+}
+
+/* The rows of the fit, for which validate must not speak of accuracy, what they cover, and what
+ * they leave open. */
 static ty_status write_ids(const struct fit_report *report, const char *folder,
                            struct ty_error *error)
 {
@@ -363,6 +384,7 @@ static ty_status write_ids(const struct fit_report *report, const char *folder,
         json_text(&json, NULL, report->rows->run[i].row.id);
     json_close(&json);
     write_evidence(report->rows, &json);
+    write_deviations(report, &json);
     json_close(&json);
     char *text = json_finish(&json);
     const ty_status status = write_text(path, text, error);

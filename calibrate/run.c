@@ -393,7 +393,7 @@ static ty_status read_profile(const char *name, struct ty_run *run, struct ty_er
         text_format(stack, sizeof stack, "%s", row->stack);
     ty_status status = ty_profile_load(name, stack, &run->cluster, &run->profile, error);
     if (status == TY_OK && !name && builtin_find("sites", row->site))
-        status = ty_site_load(row->site, &run->profile, error);
+        status = ty_site_load(row->site, &run->cluster, &run->profile, error);
     return status;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 static const char not_legal[] = "no step time above 0, or the plan is not legal: see predict";
+static const double SMALL_EFFECT = 0.002; /* of a constant on the time: not worth a line */
 static const char *const ratio_names[TY_N_SITE] = {"compute", "comm", "host"};
 
 /* ---- the runs ----------------------------------------------------------------------------- */
@@ -156,6 +157,40 @@ static void print_suspects(const struct ty_runs *runs, const struct ty_site_fit 
     }
 }
 
+/* The constant of the fit that moves the runs most after `before` others; UINT32_MAX: by less than
+ * SMALL_EFFECT. */
+static uint32_t next_constant(const struct ty_site_fit *fit, double below)
+{
+    uint32_t best = UINT32_MAX;
+    double most = SMALL_EFFECT;
+    for (uint32_t j = TY_N_SITE; j < fit->n_constants; j++) {
+        const double effect = fabs(fit->constant[j].effect);
+        if (effect < below && effect > most) {
+            most = effect;
+            best = j;
+        }
+    }
+    return best;
+}
+
+/* Those that matter, by what they do to the runs. */
+static void print_constants(const struct ty_site_fit *fit)
+{
+    uint32_t n = 0, j;
+    double below = HUGE_VAL;
+    while ((j = next_constant(fit, below)) != UINT32_MAX) {
+        const struct ty_site_constant *constant = &fit->constant[j];
+        if (n++ == 0)
+            printf("  shipped constants that moved, and by how much that changes the runs:\n");
+        printf("    %-28s %+6.1f %%  time %+5.1f %%  %s\n", constant->field->path,
+               100.0 * (constant->after / constant->before - 1.0), 100.0 * expm1(constant->effect),
+               constant->layer);
+        below = fabs(constant->effect);
+    }
+    printf("    %s%u others that the runs depend on: by less than %.1f %% of the time\n",
+           n ? "" : "shipped constants: ", fit->n_constants - TY_N_SITE - n, 100.0 * SMALL_EFFECT);
+}
+
 static void print_fit(const struct ty_runs *runs, const struct ty_site_fit *fit)
 {
     const struct errors before = errors_of(runs, fit->before_s);
@@ -166,12 +201,12 @@ static void print_fit(const struct ty_runs *runs, const struct ty_site_fit *fit)
            100.0 * after.mean, 100.0 * after.p90);
     for (int i = 0; i < TY_N_SITE; i++)
         printf("  time of %-8s x %.3f  (+-%.0f %%, the runs decide %.0f %% of it)\n",
-               ratio_names[i], fit->ratio[i], 100.0 * sqrt(fit->covariance[i * TY_N_SITE + i]),
-               100.0 * fit->informed[i]);
-    printf(
-        "  a run differs from the model by %.1f %%; of what an unknown site leaves open, %.0f %% "
-        "is left\n",
-        100.0 * fit->noise, 100.0 * fit->left);
+               ratio_names[i], fit->constant[i].after, 100.0 * fit->constant[i].sd_after,
+               100.0 * fit->constant[i].informed);
+    print_constants(fit);
+    printf("  a run differs from the model by %.1f %%; a new plan like these, by what site and "
+           "constants leave open: +-%.1f %%\n",
+           100.0 * fit->noise, 100.0 * fit->open);
     print_suspects(runs, fit);
 }
 
@@ -224,6 +259,21 @@ static void print_json_runs(const struct ty_runs *runs, const struct ty_site_fit
     printf("]");
 }
 
+static void print_json_constants(const struct ty_site_fit *fit)
+{
+    printf(" \"constants\": [");
+    for (uint32_t j = TY_N_SITE; j < fit->n_constants; j++) {
+        const struct ty_site_constant *constant = &fit->constant[j];
+        printf("%s\n  {\"of\": ", j > TY_N_SITE ? "," : "");
+        cli_json_string(stdout, constant->layer);
+        printf(", \"constant\": \"%s\", \"before\": %.17g, \"after\": %.17g, \"sd_before\": %.17g, "
+               "\"sd_after\": %.17g, \"informed\": %.17g, \"effect\": %.17g}",
+               constant->field->path, constant->before, constant->after, constant->sd_before,
+               constant->sd_after, constant->informed, constant->effect);
+    }
+    printf("],\n");
+}
+
 static void print_json(const struct ty_runs *runs, const struct ty_site_fit *fit,
                        const struct ty_next_run *next, uint32_t n_next)
 {
@@ -231,11 +281,13 @@ static void print_json(const struct ty_runs *runs, const struct ty_site_fit *fit
     const struct errors after = errors_of(runs, fit->after_s);
     printf("{\"used\": %u, \"site\": {", fit->n);
     for (int i = 0; i < TY_N_SITE; i++)
-        printf("%s\"%s_ratio\": %.17g", i ? ", " : "", ratio_names[i], fit->ratio[i]);
+        printf("%s\"%s_ratio\": %.17g", i ? ", " : "", ratio_names[i], fit->constant[i].after);
     printf("},\n \"informed\": {");
     for (int i = 0; i < TY_N_SITE; i++)
-        printf("%s\"%s_ratio\": %.17g", i ? ", " : "", ratio_names[i], fit->informed[i]);
-    printf("},\n \"noise\": %.17g, \"left\": %.17g,\n ", fit->noise, fit->left);
+        printf("%s\"%s_ratio\": %.17g", i ? ", " : "", ratio_names[i], fit->constant[i].informed);
+    printf("},\n");
+    print_json_constants(fit);
+    printf(" \"noise\": %.17g, \"open\": %.17g,\n ", fit->noise, fit->open);
     print_errors("before", &before);
     printf(", ");
     print_errors("after", &after);
@@ -266,14 +318,12 @@ static void site_name(const char *path, char *out, size_t bytes)
 
 static int write_site(const char *path, const struct ty_runs *runs, const struct ty_site_fit *fit)
 {
-    struct ty_profile site;
-    char name[sizeof site.site];
+    char name[64];
     uint32_t first = 0;
     while (isnan(fit->before_s[first]))
         first++;
     site_name(path, name, sizeof name);
-    ty_site_profile(fit, name, &runs->run[first].profile, &site);
-    char *text = ty_spec_write(TY_KIND_PROFILE, &site);
+    char *text = ty_site_write(fit, name, &runs->run[first].profile);
     FILE *file = text ? fopen(path, "w") : NULL;
     bool written = file && fputs(text, file) >= 0;
     if (file)

@@ -78,7 +78,7 @@ ty_status cli_load_profile(const struct cli_args *args, const char *name,
 {
     ty_status status = input_status(ty_profile_load(name, args->stack, cluster, out, error), error);
     if (status == TY_OK && args->site)
-        status = input_status(ty_site_load(args->site, out, error), error);
+        status = input_status(ty_site_load(args->site, cluster, out, error), error);
     return status == TY_OK ? apply_settings(args, TY_KIND_PROFILE, out, error) : status;
 }
 

@@ -2,7 +2,8 @@
  *
  * A user's own runs as constants of the site: part of libtrainyard-tools (needs GSL, GPL-3 as a
  * whole). A site is what is left when GPU, network and software are known: three ratios of time,
- * of kernels, of collectives and of the host. docs/calibration.md
+ * of kernels, of collectives and of the host. Own runs also correct what is known of these, as far
+ * as the published runs leave it open. docs/calibration.md
  */
 #ifndef TRAINYARD_CALIBRATE_H
 #define TRAINYARD_CALIBRATE_H
@@ -34,38 +35,51 @@ TY_API void ty_runs_free(struct ty_runs *runs);
 
 enum { TY_SITE_COMPUTE, TY_SITE_COMM, TY_SITE_HOST, TY_N_SITE };
 
-struct ty_site_fit {
-    uint32_t n;              /* runs that were used: measured, and possible to predict */
-    double ratio[TY_N_SITE]; /* site.compute_ratio, comm_ratio, host_ratio */
-    double covariance[TY_N_SITE * TY_N_SITE]; /* of ln(ratio) after the runs, row by row */
-    double informed[TY_N_SITE]; /* share of each ratio that the runs decide: 1 - variance after
-                                   over before */
-    double noise;               /* deviation of one run in ln(time), estimated with a prior */
-    double left;                /* variance of ln(time) the site still adds to a plan like these
-                                   runs, over that of a site without runs; 0..1 */
-    double *before_s, *after_s; /* [runs->n] predicted step time without site and with the ratios;
-                                   NAN: not used */
+/* A constant that own runs may move, from the value and the deviation the shipped fit gave it. */
+struct ty_site_constant {
+    const struct ty_field *field; /* of the profile */
+    char layer[96];             /* built-in file it is of: "profiles/preset-hopper"; "": the site */
+    double before, after;       /* in the unit of the field */
+    double sd_before, sd_after; /* of ln(value) */
+    double informed; /* share that the runs decide: 1 - variance after over before; 0..1 */
+    double spread;   /* deviation of ln(time) of the runs that it leaves without them */
+    double effect;   /* mean change of ln(time) of the runs by it */
 };
-/* The most plausible ratios: least sum of a Cauchy loss of ln(predicted/measured) and log-normal
- * priors around 1 (docs/calibration.md), through the simulator. What a profile says of a site
- * is not read. n_threads 0: processors. Free with ty_site_fit_free. returns TY_OK, TY_ERR_INPUT
- * (no run can be used: why), TY_ERR_NOMEM, TY_ERR_INTERNAL. Cost: about 50 predictions a run. */
+
+struct ty_site_fit {
+    uint32_t n; /* runs that were used: measured, and possible to predict */
+    uint32_t n_constants;
+    struct ty_site_constant *constant; /* [n_constants], first site.compute_ratio, comm_ratio and
+                                          host_ratio in the order of TY_SITE_ */
+    double *covariance; /* [n_constants * n_constants] of ln(value) after the runs, row by row */
+    double noise;       /* deviation of one run in ln(time), estimated with a prior */
+    double open;        /* deviation of ln(time) that site and constants still leave to a new plan
+                           like these runs */
+    double *before_s, *after_s; /* [runs->n] predicted step time with the shipped constants and
+                                   without a site, and with what was found; NAN: not used */
+};
+/* The most plausible ratios of the site and constants of the profiles: least sum of a Cauchy loss
+ * of ln(predicted/measured) and log-normal priors around 1 and the profile's values
+ * (docs/calibration.md), through the simulator. What a profile says of a site is not read; one that
+ * is calibrated keeps the constants of device and fabric. n_threads 0: processors. Free with
+ * ty_site_fit_free. returns TY_OK, TY_ERR_INPUT (no run can be used: why), TY_ERR_NOMEM,
+ * TY_ERR_INTERNAL. Cost: about 200 predictions a run. */
 TY_API TY_MUST_CHECK ty_status ty_site_fit(const struct ty_runs *runs, uint32_t n_threads,
                                            struct ty_site_fit *out, struct ty_error *error);
 TY_API void ty_site_fit_free(struct ty_site_fit *fit);
-/* A profile that holds the ratios and the intervals of the site and nothing else: ty_spec_write
- * makes a file of it that ty_site_load reads. name: of the site. base: of the runs, with the
- * intervals of a site that is not known. */
-TY_API void ty_site_profile(const struct ty_site_fit *fit, const char *name,
-                            const struct ty_profile *base, struct ty_profile *out);
+/* The text of a file that ty_site_load reads: ratios, constants and intervals of the site, and for
+ * people what was moved by how much. name: of the site. base: of the runs, with the intervals of a
+ * site that is not known. NULL: out of memory. Free with ty_text_free. */
+TY_API char *ty_site_write(const struct ty_site_fit *fit, const char *name,
+                           const struct ty_profile *base);
 
 /* A plan that is worth a run. */
 struct ty_next_run {
     uint32_t like;   /* run it varies */
     char change[24]; /* "tp 8", "gpus 64" */
     struct ty_plan plan;
-    double sd_now, sd_then; /* deviation in ln(time) that the site leaves to runs like these and
-                               to the candidates: now, after this run */
+    double sd_now, sd_then; /* deviation in ln(time) that the constants leave to runs like these
+                               and to the candidates: now, after this run */
 };
 #define TY_MAX_NEXT 5
 /* The variations of the runs' plans (half and double of one size) that narrow this most, best

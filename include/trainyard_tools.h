@@ -66,9 +66,12 @@ TY_API TY_MUST_CHECK ty_status ty_job_load(const char *path, struct ty_job *out,
 TY_API TY_MUST_CHECK ty_status ty_profile_load(const char *name_or_path, const char *stack,
                                                const struct ty_cluster *cluster,
                                                struct ty_profile *out, struct ty_error *error);
-/* Adds what runs of a site have shown: a built-in one, or a file that calibrate runs wrote. */
-TY_API TY_MUST_CHECK ty_status ty_site_load(const char *name_or_path, struct ty_profile *profile,
-                                            struct ty_error *error);
+/* Adds what runs of a site have shown: a built-in one, or a file that calibrate runs wrote.
+ * cluster: of the profile; constants that the file has for other GPUs, fabrics or stacks are left
+ * alone. */
+TY_API TY_MUST_CHECK ty_status ty_site_load(const char *name_or_path,
+                                            const struct ty_cluster *cluster,
+                                            struct ty_profile *profile, struct ty_error *error);
 
 /* The same from text [bytes] in memory, which needs no terminator; `origin` names it in errors.
  * out: a struct of that kind. */

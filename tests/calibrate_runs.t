@@ -55,6 +55,16 @@ cmp_ok($one->{next}[0]{sd_then}, '<', $one->{next}[0]{sd_now}, 'that tells more'
 my (undef, $text) = run_command("calibrate runs $plan --step-time '$slow s'");
 like($text, qr/time of compute\s+x 1\.\d+/, 'text: the ratios');
 like($text, qr/next runs that would tell most/, 'text: the next run');
+like($text, qr/constants that moved.*profiles\/preset-hopper/s, 'text: the constants that moved');
+my ($gemm) = grep { $_->{constant} eq 'device.gemm_ratio_16' } @{$one->{constants}};
+is($gemm->{of}, 'profiles/preset-hopper', 'a constant names its file');
+cmp_ok($gemm->{after}, '<', $gemm->{before}, 'a slower run lowers the rate of GEMMs');
+cmp_ok($gemm->{sd_after}, '<', $gemm->{sd_before}, 'and leaves less open');
+open my $tokyo, '<', "$dir/tokyo.json" or die;
+my $ratios = decode_json(join '', <$tokyo>)->{site};
+my $bare = spew('bare.json', encode_json({site => $ratios}));
+cmp_ok(json("predict $plan --site $bare")->{step_time_s} / $after->{step_time_s}, '<', 1 - 1e-4,
+    'the ratios alone are not all of it');
 unlike((run_command("sweep $plan --pp 1,2 --site $dir/tokyo.json"))[2], qr/site/, 'sweep takes the file');
 
 # ---- table and log ---------------------------------------------------------------------------

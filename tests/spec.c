@@ -416,11 +416,11 @@ static void test_profiles(void)
     ok(ty_profile_load(NULL, "megatron-core@1.0", &cluster, &profile, &error) == TY_ERR_INPUT,
        "an unknown release: %s", error.text);
     profile = plain;
-    ok(ty_site_load("mbridge", &profile, &error) == TY_OK && profile.site_compute_ratio != 1.0 &&
-           profile.gemm_ratio_16 == plain.gemm_ratio_16,
+    ok(ty_site_load("mbridge", &cluster, &profile, &error) == TY_OK &&
+           profile.site_compute_ratio != 1.0 && profile.gemm_ratio_16 == plain.gemm_ratio_16,
        "a site changes its ratios alone");
     same_text(profile.site, "mbridge", "and names itself");
-    ok(ty_site_load("nowhere", &profile, &error) == TY_ERR_INPUT, "an unknown site: %s",
+    ok(ty_site_load("nowhere", &cluster, &profile, &error) == TY_ERR_INPUT, "an unknown site: %s",
        error.text);
     cluster.fabric = TY_FABRIC_OMNIPATH;
     ok(ty_profile_load(NULL, "megatron-core", &cluster, &profile, &error) == TY_OK &&

@@ -136,8 +136,7 @@ static ty_status load(enum ty_kind kind, const char *name, void *value, struct t
     return layer(kind, folder_of(kind), name, value, error);
 }
 
-/* A name of its own for what came from a file without one: the file's, without folder and end. */
-static void name_by_file(const char *path, char *name, size_t bytes)
+void name_by_file(const char *path, char *name, size_t bytes)
 {
     if (name[0])
         return;
@@ -347,6 +346,22 @@ static ty_status layer_preset(const char *suffix, const char *otherwise, struct 
     return layer(TY_KIND_PROFILE, "profiles", name, profile, error);
 }
 
+bool profile_has_layer(const struct ty_profile *profile, const struct ty_cluster *cluster,
+                       const char *layer)
+{
+    char arch[64], gpu[64], fabric[64], stack[64], release[96];
+    text_format(arch, sizeof arch, "profiles/preset-%s", cluster->gpu.arch);
+    text_format(gpu, sizeof gpu, "profiles/preset-%s", cluster->gpu.name);
+    text_format(fabric, sizeof fabric, "profiles/%s", fabric_preset(cluster->fabric));
+    text_format(stack, sizeof stack, "stacks/%s", profile->stack);
+    text_format(release, sizeof release, "stacks/%s@%s", profile->stack, profile->release);
+    const char *const layers[] = {"profiles/common", arch, gpu, fabric, stack, release};
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+        if (strcmp(layer, layers[i]) == 0)
+            return true;
+    return false;
+}
+
 static ty_status presets(const char *stack, const struct ty_cluster *cluster,
                          struct ty_profile *out, struct ty_error *error)
 {
@@ -380,18 +395,6 @@ static ty_status profile_over_presets(const char *path, const char *stack,
         stack = own.stack[0] && builtin_find("stacks", own.stack) ? own.stack : "generic";
     status = presets(stack, cluster, out, error);
     return status == TY_OK ? layer(TY_KIND_PROFILE, "profiles", path, out, error) : status;
-}
-
-ty_status ty_site_load(const char *name_or_path, struct ty_profile *profile, struct ty_error *error)
-{
-    struct ty_profile with = *profile;
-    with.site[0] = '\0';
-    const ty_status status = layer_unnamed("sites", name_or_path, &with, error);
-    if (status != TY_OK)
-        return status;
-    name_by_file(name_or_path, with.site, sizeof with.site);
-    *profile = with;
-    return TY_OK;
 }
 
 ty_status ty_profile_load(const char *name_or_path, const char *stack,
