@@ -171,11 +171,12 @@ static void print_facts(const struct log_facts *facts, char *out, size_t bytes)
             text_append(out, bytes, "%s%s  ", words[i], facts->word[i]);
     text_append(out, bytes, "%s%s\n", strlen(out) == before ? "nothing printed" : "",
                 strchr(out + before, '*') ? "(*: by division)" : "");
-    text_append(out, bytes, "  missing  ");
+    uint32_t n_missing = 0;
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
         if (!log_fact_known(facts, needed[i]))
-            text_append(out, bytes, "%s  ", log_fact_names[needed[i]]);
-    text_append(out, bytes, "\n");
+            text_append(out, bytes, "%s  %s", n_missing++ ? "" : "  missing",
+                        log_fact_names[needed[i]]);
+    text_append(out, bytes, n_missing ? "\n" : "");
 }
 
 static void print_steps(const struct log_block *block, char *out, size_t bytes)
