@@ -59,12 +59,17 @@ static bool with_dp(const struct ty_run *run)
 
 static bool with_fa2(const struct ty_run *run)
 {
-    return run->profile.flash_version == 2;
+    return run->profile.flash_version == 1 || run->profile.flash_version == 2;
+}
+
+static bool with_fa1(const struct ty_run *run)
+{
+    return run->profile.flash_version == 1;
 }
 
 static bool with_fast_flash(const struct ty_run *run)
 {
-    return run->profile.flash_version != 2 || strcmp(run->cluster.gpu.arch, "ampere") == 0;
+    return !with_fa2(run) || strcmp(run->cluster.gpu.arch, "ampere") == 0;
 }
 
 static bool with_small_heads(const struct ty_run *run)
@@ -103,6 +108,7 @@ static const struct rule rules[] = {
     {"device.gemm_ratio_4", LEVEL_ARCH, NAN, 0.25, 0.1, 0.8, in_fp4},
     {"device.attention_ratio", LEVEL_ARCH, NAN, 0.20, 0.1, 0.95, with_fast_flash},
     {"device.attention_fa2_ratio", LEVEL_ARCH, NAN, 0.20, 0.1, 0.95, with_fa2},
+    {"device.attention_fa1_ratio", LEVEL_ALL, 0.55, 0.20, 0.2, 1.0, with_fa1},
     {"device.clock_ratio", LEVEL_DEVICE, NAN, 0.04, 0.8, 1.3, NULL},
     {"device.gemm_k0", LEVEL_ALL, 150.0, 0.6, 0.5, 1500.0, NULL},
     {"device.gemm_wave_loss", LEVEL_ALL, 0.5, 0.5, 0.02, 1.0, NULL},

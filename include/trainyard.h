@@ -472,6 +472,7 @@ struct ty_profile {
     double grouped_gemm_ratio;   /* rate of the grouped expert GEMM over a dense one */
     double attention_ratio;      /* flash forward over 16-bit peak: causal flop, head_dim 128 */
     double attention_fa2_ratio;  /* the same with FlashAttention-2 kernels */
+    double attention_fa1_ratio;  /* rate of the first FlashAttention over the second */
     double attention_flop_per_s; /* that rate; default: ratio x peak of the GPU */
     double attention_half_seq;   /* sequence length at which half of it is reached */
     double attention_head_power; /* rate ~ (head size / 128)^power below 128 */
@@ -514,7 +515,7 @@ struct ty_profile {
     double micro_fixed_s;      /* per micro-batch and stage */
     double jitter_ratio;       /* compute slowdown per doubling of the GPU count */
     double optimizer_ratio;    /* optimizer time over its memory-traffic minimum */
-    uint32_t flash_version;    /* 2: attention_fa2_ratio; default: the fastest kernels */
+    uint32_t flash_version;    /* 1, 2: see attention_fa2_ratio; default: the fastest kernels */
     /* site: what is left when device, fabric and stack are known; 1 for a site without runs */
     double site_compute_ratio; /* time of kernels */
     double site_comm_ratio;    /* time of collectives but all-to-all */

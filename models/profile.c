@@ -27,6 +27,7 @@ static const struct {
     PRIOR(attention_backward, 1.25),    /* seed prior */
     PRIOR(attention_head_power, 0.35),  /* ACCURACY 1.2 */
     PRIOR(packed_ratio, 0.35),          /* seed prior */
+    PRIOR(attention_fa1_ratio, 0.55),   /* arXiv 2307.08691: the second is about twice as fast */
     PRIOR(misaligned_ratio, 0.25),      /* seed prior */
     PRIOR(mem_ratio, 0.82),             /* seed prior; 4.4: 0.85 to 0.92 for long streams */
     PRIOR(kernel_floor_s, 3e-6),        /* 4.5: launch 2 to 4 us */
@@ -126,6 +127,19 @@ static double busbw_ratio(double ratio, const struct ty_cluster *cluster)
     return cluster->scaleup == TY_SCALEUP_PCIE ? fmin(ratio, 0.645) : ratio;
 }
 
+/* Attention rate over the 16-bit peak of the stack's generation of flash kernels. */
+static double attention_ratio_of(const struct ty_profile *profile)
+{
+    switch (profile->flash_version) {
+    case 1:
+        return profile->attention_fa2_ratio * profile->attention_fa1_ratio;
+    case 2:
+        return profile->attention_fa2_ratio;
+    default:
+        return profile->attention_ratio;
+    }
+}
+
 /* Rates that a profile may give as measured, or as a share of the machine's own figures. */
 static void fill_rates(struct ty_profile *profile, const struct ty_cluster *cluster)
 {
@@ -141,8 +155,7 @@ static void fill_rates(struct ty_profile *profile, const struct ty_cluster *clus
         profile->attention_fa2_ratio = profile->attention_ratio;
     if (isnan(profile->attention_flop_per_s))
         profile->attention_flop_per_s =
-            (profile->flash_version == 2 ? profile->attention_fa2_ratio
-                                         : profile->attention_ratio) *
+            attention_ratio_of(profile) *
             fmax(cluster->gpu.bf16_flop_per_s, cluster->gpu.fp16_flop_per_s);
     if (isnan(profile->allreduce_busbw_bytes_per_s))
         profile->allreduce_busbw_bytes_per_s =

@@ -122,6 +122,15 @@ static void shipped_rules(void)
     ok(strstr(run.row.assumed, "ffn_hidden") && strstr(run.row.assumed, "vpp") &&
            !strstr(run.row.assumed, "tp"),
        "what was filled is listed, what was printed is not");
+    ok(load("x-1,readme,,2023,A100,8,llm-foundry (Composer + PyTorch FSDP),pretrain,MPT,24,2048,16,"
+            "16,0,,,,2048,64,4,,,,,,,,bf16") &&
+           run.profile.flash_version == 1,
+       "PyTorch FSDP of 2023: the first FlashAttention");
+    same_text(run.row.release, "2023", "release by year");
+    ok(load("x-1,readme,,2023,A100,8,Lightning FSDP + FlashAttention-2,pretrain,Llama,22,2048,32,"
+            "4,1,,,,2048,64,4,,,,,,,,bf16") &&
+           run.profile.flash_version == 2 && !*run.row.release,
+       "unless the row names the second");
     ok(load("primus-1,Primus,,2025,MI300X,8,Primus (ROCm Megatron),pretrain,Llama2-7B,32,4096,32,"
             "32,1,,,,4096,64,2,,1,1,,1,,,bf16"),
        "an AMD row");
