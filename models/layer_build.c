@@ -50,8 +50,8 @@ void build_kernel(struct build *build, const struct kernel *kernel)
 static double elementwise_ratio(const struct build *build)
 {
     const struct ty_profile *profile = &build->setting->profile;
-    return profile->elementwise_ratio *
-           (build->plan->compile == TY_ON ? profile->compiled_ratio : 1.0);
+    return build->plan->compile == TY_ON ? fmin(profile->elementwise_ratio, profile->compiled_ratio)
+                                         : profile->elementwise_ratio;
 }
 
 void build_bytes(struct build *build, const char *name, double bytes)
@@ -144,6 +144,73 @@ static double grad_bytes(const struct build *build)
     return build->plan->grad_dtype == TY_FP32_PRECISION ? 4.0 : 2.0;
 }
 
+/* ---- sharded parameters
+ *
+ * Besides its collectives FSDP moves every parameter of a unit, not only the rank's shard, through
+ * memory for each micro-batch. Bytes per parameter, w of the compute type, g of the reduction:
+ *
+ *   FSDP2   2 w after each gather: copied out of its buffer
+ *           w + g: gradients are copied into the buffer of the reduction and cast
+ *   FSDP1   2 w: gradients of the views are joined; w + g if g > w: cast; 2 g: divided by ranks
+ *
+ * source: pytorch 2.4 torch/distributed/_composable/fsdp/_fsdp_collectives.py; pytorch 2.1
+ * torch/distributed/fsdp/_flat_param.py (_get_unflat_views), _runtime_utils.py (_reduce_grad) */
+
+uint32_t layer_shard_copies(const struct setting *setting, const struct ty_plan *plan)
+{
+    const struct stack_habits *habits = stack_habits(setting->profile.stack);
+    const bool by_unit = plan->sharding == TY_SHARDING_ZERO3 || plan->sharding == TY_SHARDING_HSDP;
+    const bool gathered = by_unit && plan->reshard_after_forward == TY_ON;
+    const bool reduced = gathered || plan->sharding == TY_SHARDING_ZERO2;
+    if ((uint64_t)plan->dp * plan->cp <= 1)
+        return 0;
+    return (gathered && habits->copied_shards ? SHARDS_GATHERED : 0u) |
+           (reduced && (habits->copied_shards || habits->flat_shards) ? SHARDS_REDUCED : 0u);
+}
+
+double layer_gathered_bytes(const struct setting *setting, const struct ty_plan *plan)
+{
+    const bool narrow = stack_habits(setting->profile.stack)->fp8_gather &&
+                        precision_bytes((enum ty_precision)plan->precision) < 2.0;
+    return narrow ? 1.0 : 2.0;
+}
+
+static void shard_bytes(struct build *build, const char *name, double bytes)
+{
+    struct kernel kernel;
+    kernel_bytes(&kernel, name, bytes);
+    build_kernel(build, &kernel);
+    build->list->n_launches--; /* one launch for all matrices of a unit */
+}
+
+void build_gathered(struct build *build, double n_params)
+{
+    const uint32_t copies = layer_shard_copies(build->setting, build->plan);
+    if ((copies & SHARDS_GATHERED) && n_params > 0.0 && !build->recompute)
+        shard_bytes(build, "copy_out",
+                    2.0 * layer_gathered_bytes(build->setting, build->plan) * n_params);
+}
+
+void build_reduced(struct build *build, double n_params)
+{
+    const uint32_t copies = layer_shard_copies(build->setting, build->plan);
+    const double w = build->w_bytes, g = grad_bytes(build);
+    const double copied = w + g, flat = 2.0 * w + (g > w ? w + g : 0.0) + 2.0 * g;
+    if (!(copies & SHARDS_REDUCED) || n_params <= 0.0 || !build->wgrad ||
+        build->setting->model.lora_rank > 0)
+        return;
+    shard_bytes(build, "shard_gradients",
+                (stack_habits(build->setting->profile.stack)->flat_shards ? flat : copied) *
+                    n_params);
+}
+
+static double n_params(const struct linear *linear)
+{
+    return linear->n * linear->k * fmax(linear->groups, 1.0);
+}
+
+/* ---- linears */
+
 static void gemm(struct build *build, const struct linear *linear, struct kernel *kernel)
 {
     if (linear->groups > 0.0) {
@@ -172,6 +239,7 @@ static void adapters(struct build *build, const struct linear *linear, double fa
 void build_linear_forward(struct build *build, const struct linear *linear)
 {
     struct kernel kernel;
+    build_gathered(build, n_params(linear));
     kernel_gemm(&kernel, linear->name, linear->precision, build->linear_share * linear->m,
                 linear->n, linear->k);
     gemm(build, linear, &kernel);
@@ -183,6 +251,7 @@ void build_linear_dgrad(struct build *build, const struct linear *linear)
     struct kernel kernel;
     if (!build->dgrad)
         return;
+    build_gathered(build, n_params(linear));
     kernel_gemm(&kernel, linear->name, linear->precision, linear->m, linear->k, linear->n);
     kernel.backward = true;
     gemm(build, linear, &kernel);
@@ -214,6 +283,7 @@ void build_linear_wgrad(struct build *build, const struct linear *linear)
     gemm(build, linear, &kernel);
     if (layer_adds_gradients(build->setting, build->plan))
         add_gradients(build, &kernel);
+    build_reduced(build, n_params(linear));
 }
 
 void build_linear_backward(struct build *build, const struct linear *linear)

@@ -40,6 +40,10 @@ void build_norms_backward(struct build *build, double n_norms);
 /* Quantisation casts of `elements`, low precision only (ACCURACY 1.4). */
 void build_casts(struct build *build, double elements);
 
+/* What FSDP moves through memory of `n_params` gathered parameters, and of their gradients. */
+void build_gathered(struct build *build, double n_params);
+void build_reduced(struct build *build, double n_params);
+
 /* A collective that blocks. */
 void build_collective(struct build *build, enum ty_part part, const struct collective *collective);
 /* A collective of which the share `exposed` blocks and the rest runs beside the items appended

@@ -49,8 +49,10 @@ static const struct stack_habits known[] = {
     {"megatron-lm-2021", .adds_gradients = true},
     {"megatron-deepspeed", .two_gradients = true, .outputs_stay = true, .adds_gradients = true},
     {"torchtitan", .master_is_weight = true, .sdpa = true, .op_recompute = true,
-     .frees_gradients = true, .loss_stays = true, .adds_gradients = true},
-    {"fsdp", .master_is_weight = true, .frees_gradients = true, .adds_gradients = true},
+     .frees_gradients = true, .loss_stays = true, .adds_gradients = true, .copied_shards = true,
+     .fp8_gather = true},
+    {"fsdp", .master_is_weight = true, .frees_gradients = true, .adds_gradients = true,
+     .flat_shards = true},
     {"ddp", .sdpa = true, .frees_gradients = true, .loss_stays = true, .adds_gradients = true},
     {"jax", .master_is_weight = true},
 };

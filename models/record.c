@@ -71,6 +71,7 @@ static void make_key(const struct request *request, struct key *key)
         plan->seq,
         low_precision ? plan->n_micro : 0, /* weights are cast once */
         layer_adds_gradients(request->setting, plan),
+        layer_shard_copies(request->setting, plan),
         (uint32_t)plan->precision,
         (uint32_t)plan->recompute,
         plan->recompute_modules,

@@ -146,6 +146,49 @@ static void added_gradients(void)
     near(bytes_named(&list, "add_gradients"), 0.0, 0.0, "shards: scattered at once");
 }
 
+/* What FSDP moves of the 218103808 weights of a layer besides its collectives. FSDP2 copies 2-byte
+ * parameters out of the gathered buffer (2 + 2), for backward again, and gradients into that of the
+ * reduction (2 + 4); FSDP1 joins the gradients of its views (2 + 2), casts (2 + 4) and divides them
+ * (4 + 4). */
+static void sharded(void)
+{
+    struct ty_model model;
+    fixture_llama3_8b(&model);
+    start_h100(&model);
+    struct ty_plan plan = plan_of(1, 1, 1, 1, 8192);
+    plan.sharding = TY_SHARDING_ZERO3;
+    plan.reshard_after_forward = TY_ON;
+    plan.recompute = TY_RECOMPUTE_FULL;
+    plan.grad_dtype = TY_FP32_PRECISION;
+    plan.dp = 8;
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
+    near(bytes_named(&list, "shard_gradients"), 0.0, 0.0, "no FSDP: nothing is copied");
+    snprintf(setting.profile.stack, sizeof setting.profile.stack, "torchtitan");
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_FORWARD, &list);
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &other);
+    near(bytes_named(&list, "copy_out"), 218103808.0 * 4.0, 1e-12, "FSDP2: gathered for forward");
+    near(bytes_named(&other, "copy_out"), 218103808.0 * 4.0, 1e-12,
+         "and for backward, with the recompute");
+    near(bytes_named(&other, "shard_gradients"), 218103808.0 * 6.0, 1e-12, "FSDP2: gradients");
+    plan.precision = TY_FP8_PRECISION;
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_FORWARD, &list);
+    near(bytes_named(&list, "copy_out"), 218103808.0 * 2.0, 1e-12, "gathered in 8 bits");
+    plan.precision = TY_BF16_PRECISION;
+    plan.reshard_after_forward = TY_OFF;
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
+    near(bytes_named(&list, "shard_gradients"), 0.0, 0.0, "gradients stay whole: no copy");
+    plan.reshard_after_forward = TY_ON;
+    snprintf(setting.profile.stack, sizeof setting.profile.stack, "fsdp");
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
+    near(bytes_named(&list, "shard_gradients"), 218103808.0 * 18.0, 1e-12, "FSDP1, fp32 gradients");
+    near(bytes_named(&list, "copy_out"), 0.0, 0.0, "FSDP1: parameters are views");
+    plan.grad_dtype = TY_BF16_PRECISION;
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
+    near(bytes_named(&list, "shard_gradients"), 218103808.0 * 8.0, 1e-12, "FSDP1, 16 bits");
+    layer_items(&setting, &plan, WHAT_EMBEDDING, 0, PHASE_BACKWARD, &list);
+    near(bytes_named(&list, "shard_gradients"), 128256.0 * 4096.0 * 8.0, 1e-12, "the look-up too");
+}
+
 /* A token's adapter traffic beside Llama-3 8B: attention 3 * 4096 + 2 * 6144 + 4096 + 2 * 4096,
  * MLP 4096 + 2 * 28672 + 14336 + 2 * 4096. */
 static void adapters(void)
@@ -169,6 +212,7 @@ int main(void)
     expert_traffic();
     operators();
     added_gradients();
+    sharded();
     adapters();
     return tap_done();
 }

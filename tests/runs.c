@@ -126,6 +126,7 @@ static void shipped_rules(void)
             "16,0,,,,2048,64,4,,,,,,,,bf16") &&
            run.profile.flash_version == 1,
        "PyTorch FSDP of 2023: the first FlashAttention");
+    ok(run.plan.grad_dtype == TY_FP32_PRECISION, "Composer reduces in fp32");
     same_text(run.row.release, "2023", "release by year");
     ok(load("x-1,readme,,2023,A100,8,Lightning FSDP + FlashAttention-2,pretrain,Llama,22,2048,32,"
             "4,1,,,,2048,64,4,,,,,,,,bf16") &&
