@@ -498,7 +498,7 @@ struct ty_profile {
     double slow_comm;                              /* flow rate lost while compute runs */
     /* stack: software */
     double elementwise_ratio;  /* bytes of element-wise ops over the fully fused minimum */
-    double compiled_ratio;     /* the same with torch.compile over without */
+    double compiled_ratio;     /* the same under torch.compile, if less */
     double cast_ratio;         /* same for quantisation casts */
     double permute_ratio;      /* same for the router and the permutation of MoE tokens */
     double lora_ratio;         /* same for LoRA adapters */

@@ -46,7 +46,7 @@ void build_kernel(struct build *build, const struct kernel *kernel)
         item->kernel.flop_model = 0.0;
 }
 
-/* Passes over the fused minimum; a compiler fuses some of what the stack leaves apart. */
+/* Passes over the fused minimum; a compiler fuses what the stack leaves apart. */
 static double elementwise_ratio(const struct build *build)
 {
     const struct ty_profile *profile = &build->setting->profile;

@@ -46,7 +46,7 @@ static const struct {
     PRIOR(slow_compute_nic, 0.05),      /* 5.8 */
     PRIOR(slow_comm, 0.05),             /* 5.8 */
     PRIOR(elementwise_ratio, 1.3),      /* seed, preset */
-    PRIOR(compiled_ratio, 0.55),        /* seed: eager torchtitan 1.8 x compiled */
+    PRIOR(compiled_ratio, 1.2),         /* a norm, a rotation, a gate are a kernel each */
     PRIOR(cast_ratio, 1.0),             /* seed prior */
     PRIOR(permute_ratio, 1.0),          /* seed prior */
     PRIOR(lora_ratio, 1.0),             /* seed prior */
