@@ -132,6 +132,10 @@ static void shipped_rules(void)
             "4,1,,,,2048,64,4,,,,,,,,bf16") &&
            run.profile.flash_version == 2 && !*run.row.release,
        "unless the row names the second");
+    ok(load("x-1,readme,,2024,A100,8,PyTorch FSDP,pretrain,Llama,32,4096,32,"
+            "8,1,,,,4096,64,,,,,,,,,bf16") &&
+           run.plan.mbs == 4,
+       "a micro-batch that is not printed fills the memory: 16384 tokens");
     ok(load("primus-1,Primus,,2025,MI300X,8,Primus (ROCm Megatron),pretrain,Llama2-7B,32,4096,32,"
             "32,1,,,,4096,64,2,,1,1,,1,,,bf16"),
        "an AMD row");
