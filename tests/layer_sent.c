@@ -189,6 +189,23 @@ static void sharded(void)
     near(bytes_named(&list, "shard_gradients"), 128256.0 * 4096.0 * 8.0, 1e-12, "the look-up too");
 }
 
+/* Context parallelism of PyTorch, cp = 8, 16384 tokens of 32 heads of 128 a rank: K and V repeated
+ * (2 * 4096 elements, 2 bytes) go 7 steps, their fp32 gradients 8. */
+static void repeated_ring(void)
+{
+    struct ty_model model;
+    fixture_llama3_8b(&model);
+    start_h100(&model);
+    snprintf(setting.profile.stack, sizeof setting.profile.stack, "torchtitan");
+    const struct ty_plan plan = plan_of(1, 8, 1, 1, 131072);
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_FORWARD, &list);
+    near(wire(&list, TY_PART_CP), 14.0 * 8192 * 16384, 1e-15, "PyTorch's ring forward");
+    near(bytes_named(&list, "ring_merge"), 300.0 * 4096 * 16384, 1e-12, "merged in fp32");
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
+    near(wire(&list, TY_PART_CP), 46.0 * 8192 * 16384, 1e-15, "PyTorch's ring backward");
+    near(bytes_named(&list, "ring_merge"), 558.0 * 4096 * 16384, 1e-12, "gradients summed in fp32");
+}
+
 /* A token's adapter traffic beside Llama-3 8B: attention 3 * 4096 + 2 * 6144 + 4096 + 2 * 4096,
  * MLP 4096 + 2 * 28672 + 14336 + 2 * 4096. */
 static void adapters(void)
@@ -213,6 +230,7 @@ int main(void)
     operators();
     added_gradients();
     sharded();
+    repeated_ring();
     adapters();
     return tap_done();
 }
