@@ -219,6 +219,8 @@ static void read_overlap(const struct facts *facts, uint32_t stack_overlap, stru
         plan->packed = TY_ON;
     if (whole_or(facts, "tp_overlap", 0))
         plan->overlap |= TY_OVERLAP_TP;
+    if (strcmp(facts_text(facts, "param_overlap"), "0") == 0)
+        plan->overlap &= ~(uint32_t)TY_OVERLAP_PARAM;
     if (whole_or(facts, "ep_overlap", 0))
         plan->overlap |= TY_OVERLAP_EP;
 }

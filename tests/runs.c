@@ -136,6 +136,15 @@ static void shipped_rules(void)
             "8,1,,,,4096,64,,,,,,,,,bf16") &&
            run.plan.mbs == 4,
        "a micro-batch that is not printed fills the memory: 16384 tokens");
+    ok(load("x-1,readme,,2024,A100,8,InternEvo,pretrain,Llama,32,4096,32,32,1,,,,2048,64,2,,,,,,,,"
+            "bf16") &&
+           !(run.plan.overlap & TY_OVERLAP_PARAM) && (run.plan.overlap & TY_OVERLAP_GRAD),
+       "InternEvo hides gradients, not parameters");
+    ok(load(
+           "x-1,readme,,2024,A100,8,fms-fsdp (PyTorch FSDP),pretrain,Llama,32,4096,32,32,1,,,,4096,"
+           "64,2,,,,,,,,bf16") &&
+           run.plan.compile == TY_ON,
+       "fms-fsdp compiles");
     ok(load("primus-1,Primus,,2025,MI300X,8,Primus (ROCm Megatron),pretrain,Llama2-7B,32,4096,32,"
             "32,1,,,,4096,64,2,,1,1,,1,,,bf16"),
        "an AMD row");
