@@ -37,6 +37,11 @@ static bool with_experts(const struct ty_run *run)
     return false;
 }
 
+static bool with_dropless(const struct ty_run *run)
+{
+    return with_experts(run) && run->plan.cuda_graph != TY_ON;
+}
+
 static bool with_lora(const struct ty_run *run)
 {
     return run->model.lora_rank > 0;
@@ -133,6 +138,7 @@ static const struct rule rules[] = {
     {"software.moe_time_ratio", LEVEL_RELEASE, 1.0, 0.15, 0.5, 2.0, with_experts},
     {"software.host_layer", LEVEL_STACK, NAN, 0.5, 10e-6, 2.5e-3, NULL},
     {"software.host_tp_growth", LEVEL_ALL, 0.05, 0.7, 0.005, 0.6, with_tp},
+    {"software.dropless_host", LEVEL_ALL, 1e-3, 0.5, 1e-5, 1e-2, with_dropless},
     {"software.tp_overlap_exposed", LEVEL_STACK, NAN, 0.3, 0.05, 1.0, with_tp},
     {"software.tp_time_ratio", LEVEL_STACK, NAN, 0.35, 0.05, 1.5, with_tp},
     {"software.dp_time_ratio", LEVEL_STACK, NAN, 0.4, 0.2, 5.0, with_dp},

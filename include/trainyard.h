@@ -506,6 +506,7 @@ struct ty_profile {
     double moe_time_ratio;     /* time of a MoE layer against other releases of the stack */
     double host_layer_s;       /* host time to issue one dense layer forward, eager */
     double host_tp_growth;     /* its growth per doubling of tp */
+    double dropless_host_s;    /* host time a dropless MoE layer forward shows, without graphs */
     double tp_overlap_exposed; /* share of TP traffic still exposed when overlapped */
     double tp_time_ratio;      /* a TP collective in a layer over its isolated time */
     double dp_time_ratio;      /* same for data-parallel collectives */

@@ -356,6 +356,8 @@ static const struct ty_field profile_fields[] = {
              "time of a MoE layer against other releases of the stack"),
     TIME_OF(host_layer_s, "software.host_layer", "host time to issue a dense layer forward"),
     RATIO_OF(host_tp_growth, "software.host_tp_growth", 0, 10, "its growth per doubling of tp"),
+    TIME_OF(dropless_host_s, "software.dropless_host",
+            "host time that a dropless MoE layer forward shows, without CUDA graphs"),
     RATIO_OF(tp_overlap_exposed, "software.tp_overlap_exposed", 0, 1,
              "share of overlapped TP traffic that still shows"),
     RATIO_OF(tp_time_ratio, "software.tp_time_ratio", 0.01, 100,

@@ -54,6 +54,7 @@ static const struct {
     PRIOR(moe_time_ratio, 1.0),         /* seed prior */
     PRIOR(host_layer_s, 250e-6),        /* seed, preset */
     PRIOR(host_tp_growth, 0.05),        /* seed prior */
+    PRIOR(dropless_host_s, 1e-3),       /* 4 host_layer_s: launches of a MoE layer over a dense */
     PRIOR(tp_overlap_exposed, 0.4),     /* seed prior */
     PRIOR(tp_time_ratio, 1.0),          /* isolated time */
     PRIOR(dp_time_ratio, 1.0),          /* isolated time */
