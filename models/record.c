@@ -307,10 +307,15 @@ static void wait_for_host(const struct request *request, struct record *record)
     record->part_s[TY_PART_LAUNCH] += wait_s;
 }
 
-/* Releases of a stack differ in what their MoE layers take beyond what the kernels say. */
+/* Releases of a stack differ in what their MoE layers take beyond what the kernels say: for every
+ * routed row, so that the share falls with the work of a row, as in grouped GEMMs. */
 static double release_ratio(const struct request *request)
 {
-    return is_moe(request) ? request->setting->profile.moe_time_ratio : 1.0;
+    const struct ty_layer_kind *kind = &request->setting->model.kinds[request->kind];
+    return is_moe(request)
+               ? pow(request->setting->profile.moe_time_ratio,
+                     kernel_expert_narrowness((double)kind->expert_ffn / request->plan->etp))
+               : 1.0;
 }
 
 static void slow_down(struct record *record, double ratio)

@@ -163,6 +163,30 @@ static double dropless_wait_s(enum layer_phase phase)
     return record->time_s - without_s;
 }
 
+/* Experts of that inner size: forward in a release that takes twice the time, over the time
+ * without. */
+static double release_effect(uint32_t expert_ffn)
+{
+    c->model.kinds[0].expert_ffn = expert_ffn;
+    c->profile.moe_time_ratio = 1.0;
+    case_ready(c);
+    const double plain_s = get(WHAT_LAYER, PHASE_FORWARD)->time_s;
+    c->profile.moe_time_ratio = 2.0;
+    case_ready(c);
+    return get(WHAT_LAYER, PHASE_FORWARD)->time_s / plain_s;
+}
+
+static void test_releases(void)
+{
+    llama_70b(1, 0);
+    c->model.kinds[0].mlp = TY_MLP_MOE;
+    c->model.kinds[0].n_experts = 8;
+    c->model.kinds[0].top_k = 2;
+    c->asked.cuda_graph = TY_ON;
+    near(release_effect(8192), sqrt(2.0), 1e-9, "a release: half of it at 8192 (ACCURACY-2 2.1)");
+    near(release_effect(32768), pow(2.0, 1.0 / 17.0), 1e-9, "little of it with wide experts");
+}
+
 static void test_dropless(void)
 {
     llama_70b(1, 0);
@@ -224,6 +248,7 @@ int main(void)
     test_overlap();
     test_parts();
     test_host();
+    test_releases();
     test_dropless();
     test_cache();
     record_cache_destroy(cache);
