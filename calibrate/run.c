@@ -182,8 +182,10 @@ static ty_status read_cluster(const struct facts *facts, struct ty_cluster *clus
 static void read_recompute(const char *cell, struct ty_plan *plan)
 {
     plan->recompute = TY_RECOMPUTE_NONE;
-    if (strcmp(cell, "full") == 0)
+    if (strncmp(cell, "full", strlen("full")) == 0)
         plan->recompute = TY_RECOMPUTE_FULL;
+    if (strncmp(cell, "full:", strlen("full:")) == 0)
+        plan->recompute_layers = (uint32_t)strtoul(cell + strlen("full:"), NULL, 10);
     if (!has(cell, "selective"))
         return;
     plan->recompute = TY_RECOMPUTE_SELECTIVE;
