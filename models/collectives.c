@@ -132,6 +132,13 @@ static double send_s(const struct setting *setting, const struct collective *col
     return collective->payload_bytes / rate_bytes_per_s;
 }
 
+/* Of the payload, by one rank in a collective of rings. */
+static double parts_moved(const struct collective *collective)
+{
+    return collective->own_part ? 1.0
+                                : collective_busbw_factor(collective->op, collective->shape.size);
+}
+
 /* Time of the bytes alone, of the whole collective. */
 static double transfer_s(const struct setting *setting, const struct collective *collective)
 {
@@ -143,8 +150,7 @@ static double transfer_s(const struct setting *setting, const struct collective 
     case COLLECTIVE_ALL_TO_ALL:
         return all_to_all_s(setting, collective);
     default:
-        return collective_busbw_factor(collective->op, collective->shape.size) * payload_bytes /
-               busbw_bytes_per_s(setting, collective) *
+        return parts_moved(collective) * payload_bytes / busbw_bytes_per_s(setting, collective) *
                (1.0 + profile->ramp_ratio * sqrt(profile->ramp_bytes / payload_bytes));
     }
 }

@@ -368,7 +368,7 @@ void attention_forward(struct build *build)
         return;
     build_norms_forward(build, attention_n_norms(build->kind));
     build_casts(build, build->tok * (build->hidden + sizes.heads * sizes.v_dim) +
-                           weight_elements(build) / fmax(build->plan->n_micro, 1.0));
+                           build_cast_weights(build, weight_elements(build)));
     projection_forward(build, &sizes);
     attention_core_forward(build);
     build_row_forward(build, &proj);

@@ -22,6 +22,8 @@ static const double NORM_PASSES = 2.0;
 static const double CAST_BYTES = 4.0, CAST_NVFP4 = 1.5;
 /* Traffic of LoRA adapters in backward over forward; source: ACCURACY-2 2.8. */
 static const double LORA_BACKWARD = 1.5;
+/* Passes of the adapters over the output of their matrix: written, then added to it. */
+static const double LORA_OUT_PASSES = 4.0;
 
 enum ty_precision wide_precision(enum ty_precision precision)
 {
@@ -94,6 +96,14 @@ void build_casts(struct build *build, double elements)
     kernel_bytes(&kernel, "cast",
                  CAST_BYTES * passes * elements * build->setting->profile.cast_ratio);
     build_kernel(build, &kernel);
+}
+
+double build_cast_weights(const struct build *build, double elements)
+{
+    const struct setting *setting = build->setting;
+    if (memory_fp8_lora(setting, build->plan, stack_habits(setting->profile.stack)))
+        return 0.0;
+    return elements / fmax(build->plan->n_micro, 1.0);
 }
 
 static bool empty(const struct collective *collective)
@@ -225,15 +235,16 @@ static void gemm(struct build *build, const struct linear *linear, struct kernel
     build_kernel(build, kernel);
 }
 
-/* The low-rank detour beside a frozen matrix: each adapter reads the input; together they read and
- * write the output. Bandwidth alone counts, the rank is small. */
+/* The low-rank detour beside a frozen matrix: each adapter reads the input; together they write an
+ * output, and the sum reads both outputs and writes one. Bandwidth alone counts, the rank is small.
+ */
 static void adapters(struct build *build, const struct linear *linear, double factor)
 {
     const double rows = linear->m * fmax(linear->groups, 1.0);
     if (build->setting->model.lora_rank > 0 && linear->n_adapters > 0.0)
         build_bytes(build, "lora",
                     factor * build->setting->profile.lora_ratio * build->w_bytes * rows *
-                        (linear->n_adapters * linear->k + 2.0 * linear->n));
+                        (linear->n_adapters * linear->k + LORA_OUT_PASSES * linear->n));
 }
 
 void build_linear_forward(struct build *build, const struct linear *linear)
@@ -299,18 +310,30 @@ static double tp_exposed(const struct build *build, enum ty_tp_overlap kind)
     return chosen == 0 || (chosen & kind) ? build->tp_exposed : 1.0;
 }
 
+/* Under SP a layer waits for t parts of S/t, its own too, not for the t - 1 that arrive: with
+ * t - 1, runs on 2 ranks come out 4 % too fast and runs on 8 ranks 2 % too slow. */
 struct collective build_tp_collective(const struct build *build, enum collective_op op)
 {
     return (struct collective){.op = op,
                                .payload_bytes = build->tok * build->hidden * build->w_bytes,
                                .shape = build->tp_shape,
+                               .own_part = build->sp,
                                .share = build->setting->profile.tp_time_ratio};
+}
+
+/* All-gather of a GEMM's input over the TP ranks, which split it under SP. */
+static struct collective gather_of(const struct build *build, const struct linear *linear)
+{
+    struct collective out = build_tp_collective(build, COLLECTIVE_ALL_GATHER);
+    if (stack_habits(build->setting->profile.stack)->gathers_cast)
+        out.payload_bytes *= fmin(1.0, precision_bytes(linear->precision) / build->w_bytes);
+    return out;
 }
 
 void build_column_forward(struct build *build, const struct linear *linear)
 {
     uint32_t gather = 0;
-    const struct collective input = build_tp_collective(build, COLLECTIVE_ALL_GATHER);
+    const struct collective input = gather_of(build, linear);
     if (build->sp)
         gather = build_overlapped(build, TY_PART_TP, &input, tp_exposed(build, TY_TP_RING));
     build_linear_forward(build, linear);
@@ -335,7 +358,7 @@ void build_row_forward(struct build *build, const struct linear *linear)
 void build_row_backward(struct build *build, const struct linear *linear)
 {
     uint32_t gather = 0;
-    const struct collective dy = build_tp_collective(build, COLLECTIVE_ALL_GATHER);
+    const struct collective dy = gather_of(build, linear);
     if (build->sp && build->dgrad)
         gather = build_overlapped(build, TY_PART_TP, &dy, tp_exposed(build, TY_TP_RING));
     build_linear_dgrad(build, linear);
@@ -360,7 +383,7 @@ static uint32_t reduce_dx(struct build *build)
 void build_column_backward(struct build *build, const struct linear *linear, bool hide_gather)
 {
     uint32_t gather = 0;
-    const struct collective x = build_tp_collective(build, COLLECTIVE_ALL_GATHER);
+    const struct collective x = gather_of(build, linear);
     const bool regather = build->sp && build->wgrad && build->setting->model.lora_rank == 0;
     if (regather && build->dgrad && hide_gather)
         gather = build_overlapped(build, TY_PART_TP, &x, 0.0);

@@ -241,6 +241,13 @@ static void flows(void)
     near(flow.bytes_per_work[LINK_SPINE], flow.bytes_per_work[LINK_NIC], 0.0,
          "across leaves every NIC byte crosses a spine");
 
+    struct collective whole = of(COLLECTIVE_ALL_GATHER, GIB, shape(4, 4, 50e9));
+    const double latency_s = setting.profile.collective_latency_s;
+    const double others_s = collective_time_s(&setting, &whole) - latency_s;
+    whole.own_part = true;
+    near(collective_time_s(&setting, &whole) - latency_s, others_s * 4 / 3, 1e-9,
+         "with its own part a rank of four moves four parts, not three");
+
     struct collective nothing = reduce;
     nothing.payload_bytes = 0.0;
     collective_as_flow(&setting, &nothing, &flow);

@@ -30,6 +30,16 @@ static void sent(void)
     layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
     near(wire(&list, TY_PART_TP), 704643072.0, 1e-12, "overlap sends the same bytes");
     plan.overlap = TY_OVERLAP_GIVEN;
+    plan.precision = TY_FP8_PRECISION; /* the gathers send one byte, the scatters two */
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_FORWARD, &list);
+    near(wire(&list, TY_PART_TP), 469762048.0 * 3 / 4, 1e-15, "FP8: two gathers of four halved");
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
+    near(wire(&list, TY_PART_TP), 704643072.0 * 4 / 6, 1e-15, "FP8: four gathers of six halved");
+    snprintf(setting.profile.stack, sizeof setting.profile.stack, "torchtitan");
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_FORWARD, &list);
+    near(wire(&list, TY_PART_TP), 469762048.0, 1e-15, "another stack gathers, then casts");
+    snprintf(setting.profile.stack, sizeof setting.profile.stack, "megatron-core");
+    plan.precision = TY_BF16_PRECISION;
     plan.recompute = TY_RECOMPUTE_FULL;
     layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
     near(wire(&list, TY_PART_TP), 704643072.0 + 469762048.0, 1e-15,
@@ -206,8 +216,8 @@ static void repeated_ring(void)
     near(bytes_named(&list, "ring_merge"), 558.0 * 4096 * 16384, 1e-12, "gradients summed in fp32");
 }
 
-/* A token's adapter traffic beside Llama-3 8B: attention 3 * 4096 + 2 * 6144 + 4096 + 2 * 4096,
- * MLP 4096 + 2 * 28672 + 14336 + 2 * 4096. */
+/* A token's adapter traffic beside Llama-3 8B: attention 3 * 4096 + 4 * 6144 + 4096 + 4 * 4096,
+ * MLP 4096 + 4 * 28672 + 14336 + 4 * 4096. */
 static void adapters(void)
 {
     struct ty_model model;
@@ -219,8 +229,13 @@ static void adapters(void)
     const double all_bytes = bytes_named(&list, "lora");
     snprintf(setting.profile.stack, sizeof setting.profile.stack, "mlperf");
     layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_FORWARD, &list);
-    near(bytes_named(&list, "lora"), all_bytes * 36864.0 / 120832.0, 1e-12,
+    near(bytes_named(&list, "lora"), all_bytes * 57344.0 / 206848.0, 1e-12,
          "MLPerf's LoRA has adapters on the attention only");
+    struct ty_plan low = plan;
+    low.precision = TY_FP8_PRECISION;
+    layer_items(&setting, &low, WHAT_LAYER, 0, PHASE_FORWARD, &list);
+    near(bytes_named(&list, "cast"), setting.profile.cast_ratio * 4.0 * 8192.0 * (3 * 4096 + 14336),
+         1e-12, "and its frozen weights stay in 8 bits: only activations are cast");
 }
 
 int main(void)
