@@ -165,6 +165,14 @@ static void shipped_rules(void)
             "4,1,2,1,1,1,4,bf16") &&
            run.plan.gbs == 16 && run.plan.seq == 4096,
        "a batch from accumulation steps: 4 * 1 * 4 replicas");
+    ok(load("x-1,readme,,2022,A100,64,Megatron-DeepSpeed,pretrain,GPT,40,6144,,,0,,,,2048,512,4,,8,"
+            "1,,1,,,fp16") &&
+           run.plan.sharding == TY_SHARDING_NONE,
+       "DeepSpeed that names no stage runs stage 0");
+    ok(load("bs-1,BigScience,,2022,A100,64,Megatron-DeepSpeed,pretrain,GPT,40,6144,,,0,,,,2048,512,"
+            "4,,8,1,,1,,,fp16") &&
+           run.plan.sharding == TY_SHARDING_ZERO1,
+       "BigScience's scripts ask for stage 1");
     ok(!load("x-1,readme,,2024,A100,64,Megatron-LM,pretrain,GPT,40,6144,,,0,,,,2048,512,4,,,1,,1,,,"
              "fp16"),
        "no tp: refused");
