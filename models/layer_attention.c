@@ -13,8 +13,10 @@
  * (with the norm 6 of the 11 of ACCURACY 1.3); rotary embedding and query/key norms read and
  * write. */
 static const double RESIDUAL_PASSES = 4.0, ROTARY_PASSES = 2.0;
-/* Passes over the score matrix of an unfused core; source: ACCURACY 1.2. */
-static const double SCORE_PASSES = 3.5, SCORE_PASSES_BACKWARD = 3.0;
+/* Passes over the score matrix of an unfused core besides its products: softmax reads and writes,
+ * dropout too, and a mask of a byte; backward: dropout reads gradient and mask and writes, softmax
+ * reads gradient and probabilities and writes. Source: Megatron-LM, fused_softmax.py of 2021. */
+static const double SCORE_PASSES = 4.5, SCORE_PASSES_BACKWARD = 5.5;
 /* Products of attention backward over forward: a flash kernel computes the scores again (5
  * against 2), the model counts 4; source: handbook 1.3. */
 static const double FLASH_BACKWARD = 2.5, MODEL_BACKWARD = 2.0;
