@@ -100,6 +100,11 @@ static bool across_domains(const struct ty_run *run)
     return run->plan.n_gpus > run->cluster.scaleup_domain;
 }
 
+static bool with_dp_network(const struct ty_run *run)
+{
+    return with_dp(run) && across_domains(run);
+}
+
 /* ---- tables ------------------------------------------------------------------------------- */
 
 struct rule {
@@ -146,6 +151,7 @@ static const struct rule rules[] = {
     {"software.tp_overlap_exposed", LEVEL_STACK, NAN, 0.3, 0.05, 1.0, with_tp},
     {"software.tp_time_ratio", LEVEL_STACK, NAN, 0.35, 0.05, 1.5, with_tp},
     {"software.dp_time_ratio", LEVEL_STACK, NAN, 0.4, 0.2, 5.0, with_dp},
+    {"software.dp_network_ratio", LEVEL_STACK, NAN, 0.4, 0.3, 8.0, with_dp_network},
     {"software.pp_time_ratio", LEVEL_ALL, 0.8, 0.6, 0.05, 3.0, with_pp},
     {"software.dp_slow_compute", LEVEL_STACK, NAN, 0.6, 0.01, 0.9, with_dp},
     {"software.step_fixed", LEVEL_STACK, NAN, 0.8, 5e-4, 0.4, NULL},
@@ -237,6 +243,8 @@ static const struct prior {
     {"software.dp_time_ratio", "torchtitan", 1.0},
     {"software.dp_time_ratio", "jax", 1.0},
     {"software.dp_time_ratio", "ddp", 1.0},
+    /* one bucket after the other, each waited for; the other stacks keep several in flight */
+    {"software.dp_network_ratio", "megatron-deepspeed", 1.5},
     {"software.dp_slow_compute", "megatron-core", 0.2},
     {"software.dp_slow_compute", "mlperf", 0.2},
     {"software.dp_slow_compute", "rocm", 0.2},

@@ -510,6 +510,7 @@ struct ty_profile {
     double tp_overlap_exposed; /* share of TP traffic still exposed when overlapped */
     double tp_time_ratio;      /* a TP collective in a layer over its isolated time */
     double dp_time_ratio;      /* same for data-parallel collectives */
+    double dp_network_ratio;   /* the same again for those that cross nodes */
     double pp_time_ratio;      /* same for pipeline messages */
     double dp_slow_compute;    /* compute rate lost beside data-parallel traffic */
     double step_fixed_s;       /* per step outside compute */

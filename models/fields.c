@@ -364,6 +364,8 @@ static const struct ty_field profile_fields[] = {
              "a TP collective in a layer over its isolated time"),
     RATIO_OF(dp_time_ratio, "software.dp_time_ratio", 0.01, 100,
              "the same for data-parallel collectives"),
+    RATIO_OF(dp_network_ratio, "software.dp_network_ratio", 0.01, 100,
+             "the same again for those that cross nodes"),
     RATIO_OF(pp_time_ratio, "software.pp_time_ratio", 0.01, 100, "the same for pipeline messages"),
     RATIO_OF(dp_slow_compute, "software.dp_slow_compute", 0, 0.95,
              "compute rate lost beside data-parallel traffic"),

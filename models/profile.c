@@ -58,6 +58,7 @@ static const struct {
     PRIOR(tp_overlap_exposed, 0.4),     /* seed prior */
     PRIOR(tp_time_ratio, 1.0),          /* isolated time */
     PRIOR(dp_time_ratio, 1.0),          /* isolated time */
+    PRIOR(dp_network_ratio, 1.0),       /* isolated time */
     PRIOR(pp_time_ratio, 1.0),          /* isolated time */
     PRIOR(dp_slow_compute, 0.05),       /* as slow_compute_nic */
     PRIOR(step_fixed_s, 0.015),         /* seed prior */

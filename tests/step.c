@@ -195,6 +195,15 @@ static void test_data_parallel(void)
          "UT-2.8 ZeRO-1 without overlap: RS + AG");
     exposed_traffic(TY_SHARDING_NONE);
     near(simulate().breakdown_s[TY_PART_DP], 4.0 * 2.0 * 0.20670, 5e-4, "DDP: all-reduce, 2x");
+    c->profile.dp_time_ratio = 1.5;
+    c->profile.dp_network_ratio = 2.0;
+    near(simulate().breakdown_s[TY_PART_DP], 3.0 * 4.0 * 2.0 * 0.20670, 5e-4,
+         "a stack that takes longer, and longer again between nodes");
+    c->asked.tp = 1;
+    c->asked.n_gpus = 8;
+    const double inside_s = simulate().breakdown_s[TY_PART_DP];
+    c->profile.dp_network_ratio = 1.0;
+    near(simulate().breakdown_s[TY_PART_DP], inside_s, 1e-12, "inside a node: not again");
     exposed_traffic(TY_SHARDING_ZERO2);
     near(simulate().breakdown_s[TY_PART_DP], 4.0 * (2.0 * 0.20670 + 0.10335), 5e-4,
          "ZeRO-2: RS after both micro-batches");
