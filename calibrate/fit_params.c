@@ -156,6 +156,7 @@ static const struct rule rules[] = {
     {"software.dp_slow_compute", LEVEL_STACK, NAN, 0.6, 0.01, 0.9, with_dp},
     {"software.step_fixed", LEVEL_STACK, NAN, 0.8, 5e-4, 0.4, NULL},
     {"software.micro_fixed", LEVEL_ALL, 0.001, 0.8, 2e-5, 0.02, NULL},
+    {"software.host_micro", LEVEL_STACK, NAN, 0.6, 1e-4, 0.05, NULL},
     {"software.jitter_ratio", LEVEL_ALL, 0.003, 0.7, 1e-4, 0.03, NULL},
     {"site.compute_ratio", LEVEL_SITE, 1.0, 0.07, 0.6, 1.7, NULL},
     {"site.comm_ratio", LEVEL_SITE, 1.0, 0.3, 0.2, 5.0, NULL},
@@ -252,6 +253,8 @@ static const struct prior {
     {"software.dp_slow_compute", "torchtitan", 0.2},
     {"software.dp_slow_compute", "jax", 0.2},
     {"software.dp_slow_compute", "ddp", 0.2},
+    /* some 250 launches of loss, embedding and masks, data to every rank, the pipeline engine */
+    {"software.host_micro", "megatron-deepspeed", 5e-3},
     {"software.step_fixed", "megatron-deepspeed", 15e-3},
     {"software.step_fixed", "megatron-lm-2021", 15e-3},
     {"software.step_fixed", "megatron-core", 15e-3},

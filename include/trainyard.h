@@ -515,6 +515,7 @@ struct ty_profile {
     double dp_slow_compute;    /* compute rate lost beside data-parallel traffic */
     double step_fixed_s;       /* per step outside compute */
     double micro_fixed_s;      /* per micro-batch and stage */
+    double host_micro_s;       /* host time per micro-batch and stage besides its layers */
     double jitter_ratio;       /* compute slowdown per doubling of the GPU count */
     double optimizer_ratio;    /* optimizer time over its memory-traffic minimum */
     uint32_t flash_version;    /* 1, 2: see attention_fa2_ratio; default: the fastest kernels */

@@ -371,6 +371,8 @@ static const struct ty_field profile_fields[] = {
              "compute rate lost beside data-parallel traffic"),
     TIME_OF(step_fixed_s, "software.step_fixed", "time per step outside compute"),
     TIME_OF(micro_fixed_s, "software.micro_fixed", "time per micro-batch and stage"),
+    TIME_OF(host_micro_s, "software.host_micro",
+            "host time per micro-batch and stage besides its layers"),
     RATIO_OF(jitter_ratio, "software.jitter_ratio", 0, 1,
              "compute slowdown per doubling of the GPU count"),
     RATIO_OF(optimizer_ratio, "software.optimizer_ratio", 0.1, 100,

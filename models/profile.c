@@ -63,6 +63,7 @@ static const struct {
     PRIOR(dp_slow_compute, 0.05),       /* as slow_compute_nic */
     PRIOR(step_fixed_s, 0.015),         /* seed prior */
     PRIOR(micro_fixed_s, 0.001),        /* seed prior */
+    PRIOR(host_micro_s, 0.0),           /* of stacks whose runs tell it */
     PRIOR(jitter_ratio, 0.003),         /* seed prior */
     PRIOR(optimizer_ratio, 1.0),        /* fused Adam */
     /* one source left out, all stacks, upwards: data/profiles/common.json */
