@@ -431,6 +431,7 @@ struct ty_plan {
     int cp_scheme;              /* enum ty_cp_scheme */
     double moe_imbalance;       /* load of the busiest EP rank / mean, >= 1; default 1 */
     int cuda_graph, compile;    /* enum ty_switch */
+    int launch_blocking;        /* enum ty_switch: the host waits for every kernel; default off */
     int packed;                 /* enum ty_switch: short samples packed to seq, each attending to
                                    itself only */
     int offload;                /* enum ty_offload; default none */

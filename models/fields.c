@@ -256,6 +256,8 @@ static const struct ty_field plan_fields[] = {
            "load of the busiest expert rank over the mean; default 1"),
     ENUM(ty_plan, cuda_graph, "cuda_graph", switch_names, "default off"),
     ENUM(ty_plan, compile, "compile", switch_names, "default off"),
+    ENUM(ty_plan, launch_blocking, "launch_blocking", switch_names,
+         "CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel; default off"),
     ENUM(ty_plan, packed, "packed", switch_names,
          "short samples packed into sequences, each attends to itself only; default off"),
     ENUM(ty_plan, offload, "offload", offload_names,

@@ -85,6 +85,7 @@ static void make_key(const struct request *request, struct key *key)
         (uint32_t)plan->cp_scheme,
         (uint32_t)plan->cuda_graph,
         (uint32_t)plan->compile,
+        (uint32_t)plan->launch_blocking,
         (uint32_t)plan->packed};
     uint32_t n_words = sizeof words / sizeof *words, n_numbers = 0;
     memset(key, 0, sizeof *key);
@@ -325,6 +326,14 @@ static void slow_down(struct record *record, double ratio)
         record->part_s[part] *= ratio;
 }
 
+/* CUDA_LAUNCH_BLOCKING=1: a kernel is issued when the one before it has ended, so the time of the
+ * host adds to that of the kernels. */
+static void wait_for_launches(struct record *record)
+{
+    record->time_s += record->host_s;
+    record->part_s[TY_PART_LAUNCH] += record->host_s;
+}
+
 static ty_status compute_record(const struct request *request, struct engine *engine,
                                 struct item_list *items, struct record *record)
 {
@@ -345,6 +354,8 @@ static ty_status compute_record(const struct request *request, struct engine *en
     read_parts(&run, record);
     slow_down(record, release_ratio(request));
     wait_for_host(request, record);
+    if (request->plan->launch_blocking == TY_ON)
+        wait_for_launches(record);
     return TY_OK;
 }
 

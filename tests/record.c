@@ -144,6 +144,13 @@ static void test_host(void)
          "host: the stack's time per layer grows with log2 tp");
     near(get(WHAT_LAYER, PHASE_BACKWARD)->host_s, 0.01 * 1.3 * 1.3, 1e-12,
          "host: backward 1.3 times (ACCURACY 1.6)");
+    const double beside_s = get(WHAT_LAYER, PHASE_FORWARD)->time_s;
+    c->asked.launch_blocking = TY_ON;
+    case_ready(c);
+    near(get(WHAT_LAYER, PHASE_FORWARD)->time_s, beside_s + 0.01 * 1.3, 1e-12,
+         "blocking launches: the host's time adds to the kernels'");
+    near(get(WHAT_LAYER, PHASE_FORWARD)->part_s[TY_PART_LAUNCH], 0.01 * 1.3, 1e-12,
+         "and is booked as launch");
     c->asked.cuda_graph = TY_ON;
     case_ready(c);
     ok(get(WHAT_LAYER, PHASE_FORWARD)->host_s == 0.0, "a CUDA graph leaves the host nothing");

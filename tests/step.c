@@ -351,6 +351,10 @@ static void test_host(void)
     /* 4 micro-batches x 32 layers x (1 + 1.3) s, then norm and optimizer */
     near(bound.time_s, 4 * 32 * 2.3 + tail_s(c->setting.params.total), 1e-6, "host bound");
     ok(bound.breakdown_s[TY_PART_LAUNCH] > 0.9 * bound.time_s, "and booked as launch");
+    c->asked.launch_blocking = TY_ON;
+    near(simulate().time_s, base_s + 4 * 32 * 2.3, 1e-6,
+         "blocking launches: kernels and host one after the other");
+    c->asked.launch_blocking = TY_OFF;
     c->profile.host_micro_s = 10.0;
     near(simulate().time_s, 4 * (32 * 2.3 + 10.0) + tail_s(c->setting.params.total), 1e-6,
          "and what the host does besides, once per micro-batch");
