@@ -154,6 +154,10 @@ static void shipped_rules(void)
            strcmp(run.row.stack, "megatron-lm-2021") == 0 &&
            strcmp(run.row.family, "mlm/dense") == 0,
        "Megatron-LM before 2023");
+    ok(load("x-1,paper,,2021,A100,64,Megatron-LM,pretrain,GPT,40,6144,,,0,,,,2048,512,,,8,1,,1,,,"
+            "fp16") &&
+           run.plan.mbs == 4 && strstr(run.row.assumed, "mbs"),
+       "its micro-batch, where there is no pipeline and none is printed");
     ok(load("x-1,readme,,2024,A100,64,Megatron-LM,pretrain,GPT,40,6144,,,0,,,,2048,512,4,,8,1,,1,,,"
             "fp16") &&
            strcmp(run.row.stack, "megatron-core") == 0,
