@@ -178,11 +178,17 @@ uint32_t layer_shard_copies(const struct setting *setting, const struct ty_plan 
            (reduced && (habits->copied_shards || habits->flat_shards) ? SHARDS_REDUCED : 0u);
 }
 
+/* Transformer Engine's FP8 parameters are updated and gathered in 8 bits (fp8_param_gather of
+ * Megatron-Core, fp8_params of MLPerf); MXFP8, two ways of scaling a matrix, and FP4 are made after
+ * a gather in 16 bits, and adapters stay in 16. */
 double layer_gathered_bytes(const struct setting *setting, const struct ty_plan *plan)
 {
-    const bool narrow = stack_habits(setting->profile.stack)->fp8_gather &&
-                        precision_bytes((enum ty_precision)plan->precision) < 2.0;
-    return narrow ? 1.0 : 2.0;
+    const struct stack_habits *habits = stack_habits(setting->profile.stack);
+    const enum ty_precision precision = (enum ty_precision)plan->precision;
+    const bool of_engine = habits->gathers_cast && precision == TY_FP8_PRECISION &&
+                           setting->model.lora_rank == 0;
+    const bool narrow = habits->fp8_gather && precision_bytes(precision) < 2.0;
+    return of_engine || narrow ? 1.0 : 2.0;
 }
 
 static void shard_bytes(struct build *build, const char *name, double bytes)

@@ -32,7 +32,7 @@ struct stack_habits {
     bool copied_shards;   /* parameters are copied out of the buffer they are gathered in, gradients
                              into the one they are reduced from: FSDP2 */
     bool fp8_gather;      /* parameters of 8-bit GEMMs are cast before they are gathered */
-    bool gathers_cast;    /* TP gathers the inputs of low-precision GEMMs after their cast */
+    bool gathers_cast;    /* inputs of low-precision GEMMs, FP8 parameters too, are gathered cast */
     bool fp8_lora;        /* LoRA of attention only, frozen weights and saved tensors in FP8 */
 };
 

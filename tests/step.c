@@ -193,6 +193,12 @@ static void test_data_parallel(void)
     exposed_traffic(TY_SHARDING_ZERO1);
     near(simulate().breakdown_s[TY_PART_DP], 4.0 * (0.20670 + 0.10335), 5e-4,
          "UT-2.8 ZeRO-1 without overlap: RS + AG");
+    c->asked.precision = TY_FP8_PRECISION;
+    near(simulate().breakdown_s[TY_PART_DP], 4.0 * (0.20670 + 0.10335 / 2.0), 5e-4,
+         "FP8 parameters are gathered in 8 bits");
+    c->asked.precision = TY_MXFP8_PRECISION;
+    near(simulate().breakdown_s[TY_PART_DP], 4.0 * (0.20670 + 0.10335), 5e-4,
+         "MXFP8 is made after the gather");
     exposed_traffic(TY_SHARDING_NONE);
     near(simulate().breakdown_s[TY_PART_DP], 4.0 * 2.0 * 0.20670, 5e-4, "DDP: all-reduce, 2x");
     c->profile.dp_time_ratio = 1.5;
