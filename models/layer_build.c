@@ -92,9 +92,10 @@ void build_casts(struct build *build, double elements)
     const enum ty_precision precision = build->plan->precision;
     if (precision_bytes(precision) >= 2.0)
         return;
+    const struct ty_profile *profile = &build->setting->profile;
     const double passes = precision == TY_NVFP4_PRECISION ? CAST_NVFP4 : 1.0;
-    kernel_bytes(&kernel, "cast",
-                 CAST_BYTES * passes * elements * build->setting->profile.cast_ratio);
+    const double fused = build->plan->compile == TY_ON ? profile->compiled_ratio : 1.0;
+    kernel_bytes(&kernel, "cast", CAST_BYTES * passes * elements * profile->cast_ratio * fused);
     build_kernel(build, &kernel);
 }
 

@@ -163,6 +163,12 @@ static void options(void)
          setting.profile.cast_ratio * 4.0 *
              (4096.0 * (3 * 4096 + 14336) + (41943040.0 + 176160768.0) / 4),
          1e-12, "casts of activations, weights once per step");
+    const double cast_bytes = bytes_named(&list, "cast");
+    plan.compile = TY_ON;
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_FORWARD, &list);
+    near(bytes_named(&list, "cast"), cast_bytes * setting.profile.compiled_ratio, 1e-12,
+         "a compiler fuses casts as it does other element-wise work");
+    plan.compile = TY_OFF;
     layer_items(&setting, &plan, WHAT_HEAD, 0, PHASE_FORWARD, &list);
     for (uint32_t i = 0; i < list.n; i++)
         if (!list.item[i].is_collective && strcmp(list.item[i].kernel.name, "lm_head") == 0)
