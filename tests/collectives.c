@@ -164,6 +164,30 @@ static void two_levels(void)
        model_s * 1e3);
 }
 
+/* Four NICs of 25 GB/s for eight GPUs: 12.5 GB/s each. */
+static void shared_nics(void)
+{
+    plain(300e9);
+    const struct ty_cluster before = setting.cluster;
+    setting.cluster.gpus_per_node = 8;
+    setting.cluster.nics_per_node = 4;
+    setting.cluster.fabric = TY_FABRIC_INFINIBAND;
+    near(time_of(COLLECTIVE_ALL_REDUCE, GIB, shape(8, 1, 12.5e9)), 2.0 * 7 / 8 * GIB / 12.5e9,
+         1e-12, "a GPU of each node: its share of a NIC");
+    near(time_of(COLLECTIVE_ALL_REDUCE, GIB, shape(8, 2, 12.5e9)), 2.0 * 7 / 8 * GIB / 12.5e9,
+         1e-12, "two of each: no more, the ring enters by one of them");
+    near(time_of(COLLECTIVE_ALL_REDUCE, GIB, shape(16, 8, 12.5e9)), 2.0 * 15 / 16 * GIB / 100e9,
+         1e-12, "all of them: every NIC");
+    setting.cluster.fabric = TY_FABRIC_OMNIPATH;
+    near(time_of(COLLECTIVE_ALL_REDUCE, GIB, shape(8, 2, 12.5e9)), 2.0 * 7 / 8 * GIB / 25e9, 1e-12,
+         "through the host's memory: both shares");
+    setting.cluster.nics_per_node = 8;
+    setting.cluster.fabric = TY_FABRIC_INFINIBAND;
+    near(time_of(COLLECTIVE_ALL_REDUCE, GIB, shape(8, 2, 12.5e9)), 2.0 * 7 / 8 * GIB / 25e9, 1e-12,
+         "a NIC per GPU: both");
+    setting.cluster = before;
+}
+
 /* GOLD 5.3: bus bandwidth in GB/s as measured. */
 static void measured_table(void)
 {
@@ -301,6 +325,7 @@ int main(void)
     experts();
     straight_line();
     two_levels();
+    shared_nics();
     measured_table();
     flows();
     properties();
