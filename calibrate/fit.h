@@ -55,7 +55,6 @@ struct fit_params {
 struct fit_linear {
     uint32_t n_rows, n_params;
     double *z, *r, *dr;
-    bool filled; /* dr has been computed: what was exactly 0 then is taken to be 0 ever after */
 };
 
 /* fit_params.c */
