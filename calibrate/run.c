@@ -240,8 +240,8 @@ static void read_attention(const struct facts *facts, struct ty_plan *plan)
 static ty_status read_switches(const struct facts *facts, struct ty_plan *plan,
                                struct ty_error *error)
 {
-    static const char *const fields[] = {"precision", "dispatcher", "compile", "cuda_graph",
-                                         "grad_dtype", "launch_blocking"};
+    static const char *const fields[] = {"precision",  "dispatcher", "compile",
+                                         "cuda_graph", "grad_dtype", "launch_blocking"};
     ty_status status = TY_OK;
     for (size_t i = 0; i < sizeof fields / sizeof fields[0] && status == TY_OK; i++) {
         const char *value = facts_text(facts, fields[i]);

@@ -186,8 +186,8 @@ double layer_gathered_bytes(const struct setting *setting, const struct ty_plan 
 {
     const struct stack_habits *habits = stack_habits(setting->profile.stack);
     const enum ty_precision precision = (enum ty_precision)plan->precision;
-    const bool of_engine = habits->gathers_cast && precision == TY_FP8_PRECISION &&
-                           setting->model.lora_rank == 0;
+    const bool of_engine =
+        habits->gathers_cast && precision == TY_FP8_PRECISION && setting->model.lora_rank == 0;
     const bool narrow = habits->fp8_gather && precision_bytes(precision) < 2.0;
     return of_engine || narrow ? 1.0 : 2.0;
 }
