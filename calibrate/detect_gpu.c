@@ -27,6 +27,7 @@ static const struct {
     {"h100-pcie", "h100", 'p', 80, 90, TY_VENDOR_NVIDIA},
     {"h100-nvl", "h100", 'n', 94, 90, TY_VENDOR_NVIDIA},
     {"h200-sxm", "h200", 's', 141, 90, TY_VENDOR_NVIDIA},
+    {"h200-nvl", "h200", 'n', 141, 90, TY_VENDOR_NVIDIA},
     {"h800-sxm", "h800", 's', 80, 90, TY_VENDOR_NVIDIA},
     {"h20", "h20", 0, 96, 90, TY_VENDOR_NVIDIA},
     {"gh200", "gh200", 0, 0, 90, TY_VENDOR_NVIDIA},

@@ -55,7 +55,6 @@ struct fit_params {
 struct fit_linear {
     uint32_t n_rows, n_params;
     double *z, *r, *dr;
-    bool filled; /* dr has been computed: what was exactly 0 then is taken to be 0 ever after */
 };
 
 /* fit_params.c */
@@ -131,7 +130,7 @@ double fit_width_unknown(const struct fit_width_of *of, const char *stack, enum 
 /* fit_pairs.c: errors of ratios, |difference of the residuals r of two runs|. */
 enum fit_class fit_class_of(const struct ty_run_row *row);
 struct fit_pair {
-    const char *stack; /* of the rows */
+    const struct ty_run_row *row; /* one of the two; source, model, stack and class are of both */
     enum fit_class of_class;
     uint32_t fold; /* 0 .. N_FOLDS - 1: all pairs of one source and model are in one */
     double difference, weight;
@@ -141,10 +140,10 @@ struct fit_pairs {
     struct fit_pair *pair; /* [n] by difference */
 };
 struct fit_pair_filter {
-    enum fit_class of_class;
-    const char *stack; /* NULL: all */
-    uint32_t fold;     /* 1 .. N_FOLDS: pairs of that fold; 0: all */
-    bool without;      /* pairs of the other folds instead */
+    enum fit_class of_class; /* N_FIT_CLASSES: all */
+    const char *stack;       /* NULL: all */
+    uint32_t fold;           /* 1 .. N_FOLDS: pairs of that fold; 0: all */
+    bool without;            /* pairs of the other folds instead */
 };
 /* kinship: TY_KIN_PLANS or TY_KIN_GPUS. Free pair; it points into rows. */
 ty_status fit_pairs_of(const struct fit_rows *rows, const double *r, enum ty_kinship kinship,
@@ -153,7 +152,8 @@ double fit_pairs_weight(const struct fit_pairs *pairs, const struct fit_pair_fil
 /* Smallest difference up to which lies a share of the weight; NAN without pairs. */
 double fit_pairs_width(const struct fit_pairs *pairs, const struct fit_pair_filter *filter,
                        double share);
-/* The same; a stack with too few pairs takes those of all stacks. */
+/* The same; a stack with too few pairs or models takes those of all stacks, and a class with too
+ * few models at least the width of all classes. */
 double fit_pairs_width_of_stack(const struct fit_pairs *pairs, const struct fit_pair_filter *filter,
                                 double share);
 /* Weight of the pairs up to a difference. */

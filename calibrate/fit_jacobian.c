@@ -143,7 +143,7 @@ struct differences {
     const struct fit_rows *rows;
     const struct fit_params *params;
     struct fit_linear *linear;
-    bool only_r, known;
+    bool only_r;
     const bool *wanted; /* [n_rows]; NULL: all */
     ty_status *status;  /* [n_rows] */
 };
@@ -170,10 +170,9 @@ static void differences_of_row(void *context, uint32_t worker, uint64_t row)
     for (uint32_t j = 0; status == TY_OK && !job->only_r && j < linear->n_params; j++) {
         const struct fit_param *param = &job->params->param[j];
         double *slope = &linear->dr[row * linear->n_params + j];
-        if (!fit_informs(param, run) || (job->known && *slope == 0.0)) {
-            *slope = 0.0;
+        *slope = 0.0;
+        if (!fit_informs(param, run))
             continue;
-        }
         double *value = constant(&profile, param), kept = *value;
         const double step = kept * exp(DIFFERENCE) > param->max ? -DIFFERENCE : DIFFERENCE;
         *value = kept * exp(step);
@@ -202,8 +201,6 @@ ty_status fit_linearise(const struct fit_rows *rows, const struct fit_params *pa
 {
     struct differences job = {.rows = rows, .params = params, .linear = linear};
     job.only_r = only_r;
-    job.known = linear->filled;
-    linear->filled |= !only_r;
     return run_differences(&job, n_threads);
 }
 

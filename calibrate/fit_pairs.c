@@ -12,6 +12,7 @@
 #include <string.h>
 
 static const double MIN_WEIGHT = 10.0; /* of twenty runs */
+enum { MIN_MODELS = 3 };
 
 enum fit_class fit_class_of(const struct ty_run_row *row)
 {
@@ -66,7 +67,7 @@ static bool add_run(const struct fit_rows *rows, const double *r, uint32_t i,
         if (other->noisy || !related(row, other, kinship) ||
             (kinship == TY_KIN_GPUS && strcmp(row->gpu, other->gpu) == 0))
             continue;
-        const struct fit_pair pair = {.stack = row->stack,
+        const struct fit_pair pair = {.row = row,
                                       .of_class = fit_class_of(row),
                                       .fold = fold_of(row),
                                       .difference = fabs(r[i] - r[k]),
@@ -100,9 +101,9 @@ ty_status fit_pairs_of(const struct fit_rows *rows, const double *r, enum ty_kin
 
 static bool counts(const struct fit_pair *pair, const struct fit_pair_filter *filter)
 {
-    return pair->of_class == filter->of_class &&
+    return (pair->of_class == filter->of_class || filter->of_class == N_FIT_CLASSES) &&
            (!filter->fold || (pair->fold + 1 == filter->fold) != filter->without) &&
-           (!filter->stack || strcmp(pair->stack, filter->stack) == 0);
+           (!filter->stack || strcmp(pair->row->stack, filter->stack) == 0);
 }
 
 double fit_pairs_weight(const struct fit_pairs *pairs, const struct fit_pair_filter *filter)
@@ -126,13 +127,34 @@ double fit_pairs_width(const struct fit_pairs *pairs, const struct fit_pair_filt
     return (double)NAN;
 }
 
+/* All pairs of one model of a source are one draw, however many they are. */
+static bool has_models(const struct fit_pairs *pairs, const struct fit_pair_filter *filter)
+{
+    const struct ty_run_row *seen[MIN_MODELS];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < pairs->n && n < MIN_MODELS; i++) {
+        const struct ty_run_row *row = pairs->pair[i].row;
+        bool known = !counts(&pairs->pair[i], filter);
+        for (uint32_t k = 0; k < n && !known; k++)
+            known = strcmp(seen[k]->source, row->source) == 0 &&
+                    strcmp(seen[k]->model, row->model) == 0;
+        if (!known)
+            seen[n++] = row;
+    }
+    return n == MIN_MODELS;
+}
+
 double fit_pairs_width_of_stack(const struct fit_pairs *pairs, const struct fit_pair_filter *filter,
                                 double share)
 {
     struct fit_pair_filter from = *filter;
-    if (fit_pairs_weight(pairs, &from) < MIN_WEIGHT)
+    if (fit_pairs_weight(pairs, &from) < MIN_WEIGHT || !has_models(pairs, &from))
         from.stack = NULL;
-    return fit_pairs_width(pairs, &from, share);
+    const double width = fit_pairs_width(pairs, &from, share);
+    if (has_models(pairs, &from))
+        return width;
+    from.of_class = N_FIT_CLASSES;
+    return fmax(width, fit_pairs_width(pairs, &from, share)); /* ignores NAN */
 }
 
 double fit_pairs_inside(const struct fit_pairs *pairs, const struct fit_pair_filter *filter,

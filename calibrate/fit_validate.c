@@ -93,7 +93,7 @@ static void count_inside(const struct fit_pairs *pairs, const struct fit_pair_fi
 static bool first_of_stack(const struct fit_pairs *pairs, uint32_t i)
 {
     for (uint32_t k = 0; k < i; k++)
-        if (strcmp(pairs->pair[k].stack, pairs->pair[i].stack) == 0)
+        if (strcmp(pairs->pair[k].row->stack, pairs->pair[i].row->stack) == 0)
             return false;
     return true;
 }
@@ -111,9 +111,9 @@ static ty_status cover_ratios(const struct held_out *h, enum ty_kinship kinship,
             continue;
         for (enum fit_class class = 0; class < N_FIT_CLASSES; class ++)
             for (uint32_t fold = 1; fold <= N_FOLDS; fold++)
-                count_inside(&pairs,
-                             &(struct fit_pair_filter){class, pairs.pair[i].stack, fold, false},
-                             &sum);
+                count_inside(
+                    &pairs, &(struct fit_pair_filter){class, pairs.pair[i].row->stack, fold, false},
+                    &sum);
     }
     *out = (struct ty_ratio_coverage){pairs.n, sum.in_80 / sum.all, sum.in_90 / sum.all};
     free(pairs.pair);

@@ -182,8 +182,10 @@ static ty_status read_cluster(const struct facts *facts, struct ty_cluster *clus
 static void read_recompute(const char *cell, struct ty_plan *plan)
 {
     plan->recompute = TY_RECOMPUTE_NONE;
-    if (strcmp(cell, "full") == 0)
+    if (strncmp(cell, "full", strlen("full")) == 0)
         plan->recompute = TY_RECOMPUTE_FULL;
+    if (strncmp(cell, "full:", strlen("full:")) == 0)
+        plan->recompute_layers = (uint32_t)strtoul(cell + strlen("full:"), NULL, 10);
     if (!has(cell, "selective"))
         return;
     plan->recompute = TY_RECOMPUTE_SELECTIVE;
@@ -219,6 +221,8 @@ static void read_overlap(const struct facts *facts, uint32_t stack_overlap, stru
         plan->packed = TY_ON;
     if (whole_or(facts, "tp_overlap", 0))
         plan->overlap |= TY_OVERLAP_TP;
+    if (strcmp(facts_text(facts, "param_overlap"), "0") == 0)
+        plan->overlap &= ~(uint32_t)TY_OVERLAP_PARAM;
     if (whole_or(facts, "ep_overlap", 0))
         plan->overlap |= TY_OVERLAP_EP;
 }
@@ -236,7 +240,8 @@ static void read_attention(const struct facts *facts, struct ty_plan *plan)
 static ty_status read_switches(const struct facts *facts, struct ty_plan *plan,
                                struct ty_error *error)
 {
-    static const char *const fields[] = {"precision", "dispatcher", "compile", "cuda_graph"};
+    static const char *const fields[] = {"precision",  "dispatcher", "compile",
+                                         "cuda_graph", "grad_dtype", "launch_blocking"};
     ty_status status = TY_OK;
     for (size_t i = 0; i < sizeof fields / sizeof fields[0] && status == TY_OK; i++) {
         const char *value = facts_text(facts, fields[i]);

@@ -431,6 +431,7 @@ struct ty_plan {
     int cp_scheme;              /* enum ty_cp_scheme */
     double moe_imbalance;       /* load of the busiest EP rank / mean, >= 1; default 1 */
     int cuda_graph, compile;    /* enum ty_switch */
+    int launch_blocking;        /* enum ty_switch: the host waits for every kernel; default off */
     int packed;                 /* enum ty_switch: short samples packed to seq, each attending to
                                    itself only */
     int offload;                /* enum ty_offload; default none */
@@ -472,6 +473,7 @@ struct ty_profile {
     double grouped_gemm_ratio;   /* rate of the grouped expert GEMM over a dense one */
     double attention_ratio;      /* flash forward over 16-bit peak: causal flop, head_dim 128 */
     double attention_fa2_ratio;  /* the same with FlashAttention-2 kernels */
+    double attention_fa1_ratio;  /* rate of the first FlashAttention over the second */
     double attention_flop_per_s; /* that rate; default: ratio x peak of the GPU */
     double attention_half_seq;   /* sequence length at which half of it is reached */
     double attention_head_power; /* rate ~ (head size / 128)^power below 128 */
@@ -497,7 +499,7 @@ struct ty_profile {
     double slow_comm;                              /* flow rate lost while compute runs */
     /* stack: software */
     double elementwise_ratio;  /* bytes of element-wise ops over the fully fused minimum */
-    double compiled_ratio;     /* the same with torch.compile over without */
+    double compiled_ratio;     /* the same under torch.compile, if less */
     double cast_ratio;         /* same for quantisation casts */
     double permute_ratio;      /* same for the router and the permutation of MoE tokens */
     double lora_ratio;         /* same for LoRA adapters */
@@ -505,16 +507,19 @@ struct ty_profile {
     double moe_time_ratio;     /* time of a MoE layer against other releases of the stack */
     double host_layer_s;       /* host time to issue one dense layer forward, eager */
     double host_tp_growth;     /* its growth per doubling of tp */
+    double dropless_host_s;    /* host time a dropless MoE layer forward shows, without graphs */
     double tp_overlap_exposed; /* share of TP traffic still exposed when overlapped */
     double tp_time_ratio;      /* a TP collective in a layer over its isolated time */
     double dp_time_ratio;      /* same for data-parallel collectives */
+    double dp_network_ratio;   /* the same again for those that cross nodes */
     double pp_time_ratio;      /* same for pipeline messages */
     double dp_slow_compute;    /* compute rate lost beside data-parallel traffic */
     double step_fixed_s;       /* per step outside compute */
     double micro_fixed_s;      /* per micro-batch and stage */
+    double host_micro_s;       /* host time per micro-batch and stage besides its layers */
     double jitter_ratio;       /* compute slowdown per doubling of the GPU count */
     double optimizer_ratio;    /* optimizer time over its memory-traffic minimum */
-    uint32_t flash_version;    /* 2: attention_fa2_ratio; default: the fastest kernels */
+    uint32_t flash_version;    /* 1, 2: see attention_fa2_ratio; default: the fastest kernels */
     /* site: what is left when device, fabric and stack are known; 1 for a site without runs */
     double site_compute_ratio; /* time of kernels */
     double site_comm_ratio;    /* time of collectives but all-to-all */

@@ -66,6 +66,21 @@ static double nic_bytes_per_s(const struct setting *setting, const struct group_
     return line_bytes_per_s * setting->profile.nic_ratio;
 }
 
+/* Ranks of a group whose shares of the node's NICs it gets. Where GPUs share NICs that read their
+ * memory (GPUDirect), a ring over some of a node's GPUs enters and leaves by one of them: its
+ * others hang behind other switches. Omni-Path and most Ethernet pass through the host's memory,
+ * from which every NIC is as near. */
+static double ranks_with_nic(const struct setting *setting, const struct group_shape *shape)
+{
+    const struct ty_cluster *cluster = &setting->cluster;
+    const bool direct =
+        cluster->fabric == TY_FABRIC_INFINIBAND || cluster->fabric == TY_FABRIC_ROCE;
+    const bool shared = cluster->nics_per_node < cluster->gpus_per_node;
+    return direct && shared && shape->ranks_per_domain < cluster->gpus_per_node
+               ? 1.0
+               : shape->ranks_per_domain;
+}
+
 static double busbw_bytes_per_s(const struct setting *setting, const struct collective *collective)
 {
     const struct group_shape *shape = &collective->shape;
@@ -76,7 +91,8 @@ static double busbw_bytes_per_s(const struct setting *setting, const struct coll
     const double intra_bytes_per_s = device_bytes_per_s * intra_ratio(setting, shape);
     if (shape->n_domains <= 1)
         return intra_bytes_per_s;
-    const double inter_bytes_per_s = shape->ranks_per_domain * nic_bytes_per_s(setting, shape);
+    const double inter_bytes_per_s =
+        ranks_with_nic(setting, shape) * nic_bytes_per_s(setting, shape);
     return shape->ranks_per_domain > 1 ? fmin(intra_bytes_per_s, inter_bytes_per_s)
                                        : inter_bytes_per_s;
 }
@@ -132,6 +148,13 @@ static double send_s(const struct setting *setting, const struct collective *col
     return collective->payload_bytes / rate_bytes_per_s;
 }
 
+/* Of the payload, by one rank in a collective of rings. */
+static double parts_moved(const struct collective *collective)
+{
+    return collective->own_part ? 1.0
+                                : collective_busbw_factor(collective->op, collective->shape.size);
+}
+
 /* Time of the bytes alone, of the whole collective. */
 static double transfer_s(const struct setting *setting, const struct collective *collective)
 {
@@ -143,8 +166,7 @@ static double transfer_s(const struct setting *setting, const struct collective 
     case COLLECTIVE_ALL_TO_ALL:
         return all_to_all_s(setting, collective);
     default:
-        return collective_busbw_factor(collective->op, collective->shape.size) * payload_bytes /
-               busbw_bytes_per_s(setting, collective) *
+        return parts_moved(collective) * payload_bytes / busbw_bytes_per_s(setting, collective) *
                (1.0 + profile->ramp_ratio * sqrt(profile->ramp_bytes / payload_bytes));
     }
 }

@@ -26,6 +26,7 @@ struct collective {
     double codec_s;       /* to compress the payload and back, before its bytes move */
     double ring_steps;    /* SEND: the payload goes in so many equal steps of a ring; 0 = one
                              message on its own */
+    bool own_part;        /* AG, RS: a rank's own part takes the time of one that arrives */
     double share;         /* part of the collective (of its time and its bytes) that is meant, when
                              it is split into an exposed and an overlapped part; 0 = all of it */
 };

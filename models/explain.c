@@ -75,9 +75,9 @@ static void scale_times(struct setting *setting, enum ty_resource resource, doub
     struct ty_profile *profile = &setting->profile;
     double *const latencies[] = {&setting->cluster.nic_latency_s, &profile->collective_latency_s,
                                  &profile->p2p_latency_s};
-    double *const host[] = {&profile->launch_issue_s, &profile->host_layer_s,
-                            &profile->kernel_floor_s, &profile->step_fixed_s,
-                            &profile->micro_fixed_s};
+    double *const host[] = {&profile->launch_issue_s,  &profile->host_layer_s,
+                            &profile->dropless_host_s, &profile->kernel_floor_s,
+                            &profile->step_fixed_s,    &profile->micro_fixed_s};
     if (resource == TY_RESOURCE_LATENCY)
         for (size_t i = 0; i < sizeof latencies / sizeof *latencies; i++)
             *latencies[i] /= factor;

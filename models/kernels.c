@@ -173,6 +173,12 @@ static double gemm_s(const struct setting *setting, const struct kernel *kernel)
     return fmax(compute_s, memory_s) / alignment_ratio(&setting->profile, kernel);
 }
 
+double kernel_expert_narrowness(double inner)
+{
+    const double width = inner / WIDE_EXPERT;
+    return 1.0 / (1.0 + width * width);
+}
+
 /* Experts: compute and memory time add (many small GEMMs leave neither pipe full), in a softer
  * norm for wgrad; narrow experts pay the grouped ratio, wide ones tend to the dense rate. */
 static double grouped_gemm_s(const struct setting *setting, const struct kernel *kernel)
@@ -180,8 +186,8 @@ static double grouped_gemm_s(const struct setting *setting, const struct kernel 
     const double compute_s = gemm_compute_s(setting, kernel);
     const double memory_s = kernel->bytes / kernel_mem_bytes_per_s(setting);
     const double p = kernel->accumulate ? GROUPED_WGRAD_NORM : 1.0;
-    const double width = kernel->inner / WIDE_EXPERT;
-    const double ratio = pow(setting->profile.grouped_gemm_ratio, 1.0 / (1.0 + width * width));
+    const double ratio =
+        pow(setting->profile.grouped_gemm_ratio, kernel_expert_narrowness(kernel->inner));
     return pow(pow(compute_s, p) + pow(memory_s, p), 1.0 / p) / ratio;
 }
 

@@ -38,6 +38,10 @@ void kernel_accumulate(struct kernel *kernel, double bytes_per_element);
 /* Fills an element-wise kernel. */
 void kernel_bytes(struct kernel *out, const char *name, double bytes);
 
+/* Share of what narrow experts lose, by the inner size of one expert on a rank: 1 for narrow ones,
+ * 0 for wide ones. Source: ACCURACY-2 2.1. */
+double kernel_expert_narrowness(double inner);
+
 /* Seconds; 0 for a kernel without work. Of a form: >= the profile's kernel floor. */
 double kernel_time_s(const struct setting *setting, const struct kernel *kernel);
 /* The form alone, without what stack and site make of all kernels. */

@@ -46,13 +46,20 @@ struct item_list {
  * layer does not know its place). PHASE_BACKWARD is PHASE_DGRAD and PHASE_WGRAD interleaved. The
  * head includes the MTP modules. kind: index into model.kinds (ignored for the ends). plan:
  * resolved and legal. With low precision the list depends on plan.n_micro (weights are cast once
- * per step), otherwise on layer_adds_gradients. */
+ * per step), otherwise on layer_adds_gradients
+ * and layer_shard_copies. */
 void layer_items(const struct setting *setting, const struct ty_plan *plan, enum layer_what what,
                  uint32_t kind, enum layer_phase phase, struct item_list *out);
 
 /* Whether weight gradients are added to those of the micro-batches before in kernels of their own:
  * a habit of the stack, unless each micro-batch's gradients are scattered to shards at once. */
 bool layer_adds_gradients(const struct setting *setting, const struct ty_plan *plan);
+/* Copies that FSDP makes of the parameters it gathers and of the gradients it reduces for every
+ * micro-batch, besides its collectives. */
+enum { SHARDS_GATHERED = 1, SHARDS_REDUCED = 2 };
+uint32_t layer_shard_copies(const struct setting *setting, const struct ty_plan *plan);
+/* Bytes in which a parameter is gathered; of a plan that is not in 32 bits. */
+double layer_gathered_bytes(const struct setting *setting, const struct ty_plan *plan);
 
 /* Sum of flop_model (model = true) or flop_hw over the kernels of a list. */
 double items_flop(const struct item_list *items, bool model);

@@ -5,6 +5,7 @@
  * residual; with its TP and CP communication. Source: handbook 1.2, 1.3, 2.1, 2.3; ACCURACY 1.2,
  * 1.3. */
 #include "models/layer_parts.h"
+#include "models/memory_layer.h"
 
 #include <math.h>
 
@@ -12,8 +13,10 @@
  * (with the norm 6 of the 11 of ACCURACY 1.3); rotary embedding and query/key norms read and
  * write. */
 static const double RESIDUAL_PASSES = 4.0, ROTARY_PASSES = 2.0;
-/* Passes over the score matrix of an unfused core; source: ACCURACY 1.2. */
-static const double SCORE_PASSES = 3.5, SCORE_PASSES_BACKWARD = 3.0;
+/* Passes over the score matrix of an unfused core besides its products: softmax reads and writes,
+ * dropout too, and a mask of a byte; backward: dropout reads gradient and mask and writes, softmax
+ * reads gradient and probabilities and writes. Source: Megatron-LM, fused_softmax.py of 2021. */
+static const double SCORE_PASSES = 4.5, SCORE_PASSES_BACKWARD = 5.5;
 /* Products of attention backward over forward: a flash kernel computes the scores again (5
  * against 2), the model counts 4; source: handbook 1.3. */
 static const double FLASH_BACKWARD = 2.5, MODEL_BACKWARD = 2.0;
@@ -252,15 +255,43 @@ static void core(struct build *build, const struct sizes *sizes, bool backward)
 
 /* ---- context parallelism (2.3); backward moves K and V again, then their gradients */
 
+/* PyTorch's ring sends K and V repeated for every head, and their gradients in fp32 all the way
+ * round. Each step is merged in fp32 by eager operators: bytes per element of the output below.
+ * source: pytorch 2.9 torch/distributed/tensor/experimental/_attention.py, counted */
+static const double MERGE_BYTES = 20.0, MERGE_STEP_BYTES = 40.0;
+static const double MERGE_BACKWARD_BYTES = 30.0, MERGE_BACKWARD_STEP_BYTES = 66.0;
+
+static void merge(struct build *build, const struct sizes *sizes, bool backward)
+{
+    struct kernel kernel;
+    const double c = build->plan->cp;
+    const double bytes = backward ? MERGE_BACKWARD_BYTES + MERGE_BACKWARD_STEP_BYTES * c
+                                  : MERGE_BYTES + MERGE_STEP_BYTES * (c - 1.0);
+    kernel_bytes(&kernel, "ring_merge", bytes * build->tok * sizes->heads * sizes->v_dim);
+    build_kernel(build, &kernel);
+}
+
+static double ring_bytes(const struct build *build, const struct sizes *sizes, bool repeated,
+                         bool backward)
+{
+    const double c = build->plan->cp, w = build->w_bytes;
+    const double repeated_width = sizes->heads * (sizes->qk_dim + sizes->v_dim);
+    if (!repeated)
+        return (c - 1.0) * (backward ? 2.0 : 1.0) * w * sizes->kv_width * build->tok;
+    return ((c - 1.0) * w + (backward ? 4.0 * c : 0.0)) * repeated_width * build->tok;
+}
+
 static void ring(struct build *build, const struct sizes *sizes, bool backward)
 {
     const double steps = (build->plan->cp - 1.0) * (backward ? 2.0 : 1.0);
     const bool overlap = build->plan->overlap & TY_OVERLAP_CP;
+    const bool repeated = stack_habits(build->setting->profile.stack)->sdpa;
     const struct collective send = {.op = COLLECTIVE_SEND,
-                                    .payload_bytes =
-                                        steps * sizes->kv_width * build->tok * build->w_bytes,
+                                    .payload_bytes = ring_bytes(build, sizes, repeated, backward),
                                     .shape = build->cp_shape,
                                     .ring_steps = steps};
+    if (repeated && build->plan->cp > 1)
+        merge(build, sizes, backward);
     const uint32_t handle =
         build_overlapped(build, TY_PART_CP, &send, overlap ? RING_EXPOSED : 1.0);
     core(build, sizes, backward);
@@ -339,7 +370,7 @@ void attention_forward(struct build *build)
         return;
     build_norms_forward(build, attention_n_norms(build->kind));
     build_casts(build, build->tok * (build->hidden + sizes.heads * sizes.v_dim) +
-                           weight_elements(build) / fmax(build->plan->n_micro, 1.0));
+                           build_cast_weights(build, weight_elements(build)));
     projection_forward(build, &sizes);
     attention_core_forward(build);
     build_row_forward(build, &proj);

@@ -22,6 +22,8 @@ static const double NORM_PASSES = 2.0;
 static const double CAST_BYTES = 4.0, CAST_NVFP4 = 1.5;
 /* Traffic of LoRA adapters in backward over forward; source: ACCURACY-2 2.8. */
 static const double LORA_BACKWARD = 1.5;
+/* Passes of the adapters over the output of their matrix: written, then added to it. */
+static const double LORA_OUT_PASSES = 4.0;
 
 enum ty_precision wide_precision(enum ty_precision precision)
 {
@@ -46,12 +48,12 @@ void build_kernel(struct build *build, const struct kernel *kernel)
         item->kernel.flop_model = 0.0;
 }
 
-/* Passes over the fused minimum; a compiler fuses some of what the stack leaves apart. */
+/* Passes over the fused minimum; a compiler fuses what the stack leaves apart. */
 static double elementwise_ratio(const struct build *build)
 {
     const struct ty_profile *profile = &build->setting->profile;
-    return profile->elementwise_ratio *
-           (build->plan->compile == TY_ON ? profile->compiled_ratio : 1.0);
+    return build->plan->compile == TY_ON ? fmin(profile->elementwise_ratio, profile->compiled_ratio)
+                                         : profile->elementwise_ratio;
 }
 
 void build_bytes(struct build *build, const char *name, double bytes)
@@ -90,10 +92,19 @@ void build_casts(struct build *build, double elements)
     const enum ty_precision precision = build->plan->precision;
     if (precision_bytes(precision) >= 2.0)
         return;
+    const struct ty_profile *profile = &build->setting->profile;
     const double passes = precision == TY_NVFP4_PRECISION ? CAST_NVFP4 : 1.0;
-    kernel_bytes(&kernel, "cast",
-                 CAST_BYTES * passes * elements * build->setting->profile.cast_ratio);
+    const double fused = build->plan->compile == TY_ON ? profile->compiled_ratio : 1.0;
+    kernel_bytes(&kernel, "cast", CAST_BYTES * passes * elements * profile->cast_ratio * fused);
     build_kernel(build, &kernel);
+}
+
+double build_cast_weights(const struct build *build, double elements)
+{
+    const struct setting *setting = build->setting;
+    if (memory_fp8_lora(setting, build->plan, stack_habits(setting->profile.stack)))
+        return 0.0;
+    return elements / fmax(build->plan->n_micro, 1.0);
 }
 
 static bool empty(const struct collective *collective)
@@ -144,6 +155,79 @@ static double grad_bytes(const struct build *build)
     return build->plan->grad_dtype == TY_FP32_PRECISION ? 4.0 : 2.0;
 }
 
+/* ---- sharded parameters
+ *
+ * Besides its collectives FSDP moves every parameter of a unit, not only the rank's shard, through
+ * memory for each micro-batch. Bytes per parameter, w of the compute type, g of the reduction:
+ *
+ *   FSDP2   2 w after each gather: copied out of its buffer
+ *           w + g: gradients are copied into the buffer of the reduction and cast
+ *   FSDP1   2 w: gradients of the views are joined; w + g if g > w: cast; 2 g: divided by ranks
+ *
+ * source: pytorch 2.4 torch/distributed/_composable/fsdp/_fsdp_collectives.py; pytorch 2.1
+ * torch/distributed/fsdp/_flat_param.py (_get_unflat_views), _runtime_utils.py (_reduce_grad) */
+
+uint32_t layer_shard_copies(const struct setting *setting, const struct ty_plan *plan)
+{
+    const struct stack_habits *habits = stack_habits(setting->profile.stack);
+    const bool by_unit = plan->sharding == TY_SHARDING_ZERO3 || plan->sharding == TY_SHARDING_HSDP;
+    const bool gathered = by_unit && plan->reshard_after_forward == TY_ON;
+    const bool reduced = gathered || plan->sharding == TY_SHARDING_ZERO2;
+    if ((uint64_t)plan->dp * plan->cp <= 1)
+        return 0;
+    return (gathered && habits->copied_shards ? SHARDS_GATHERED : 0u) |
+           (reduced && (habits->copied_shards || habits->flat_shards) ? SHARDS_REDUCED : 0u);
+}
+
+/* Transformer Engine's FP8 parameters are updated and gathered in 8 bits (fp8_param_gather of
+ * Megatron-Core, fp8_params of MLPerf); MXFP8, two ways of scaling a matrix, and FP4 are made after
+ * a gather in 16 bits, and adapters stay in 16. */
+double layer_gathered_bytes(const struct setting *setting, const struct ty_plan *plan)
+{
+    const struct stack_habits *habits = stack_habits(setting->profile.stack);
+    const enum ty_precision precision = (enum ty_precision)plan->precision;
+    const bool of_engine =
+        habits->gathers_cast && precision == TY_FP8_PRECISION && setting->model.lora_rank == 0;
+    const bool narrow = habits->fp8_gather && precision_bytes(precision) < 2.0;
+    return of_engine || narrow ? 1.0 : 2.0;
+}
+
+static void shard_bytes(struct build *build, const char *name, double bytes)
+{
+    struct kernel kernel;
+    kernel_bytes(&kernel, name, bytes);
+    build_kernel(build, &kernel);
+    build->list->n_launches--; /* one launch for all matrices of a unit */
+}
+
+void build_gathered(struct build *build, double n_params)
+{
+    const uint32_t copies = layer_shard_copies(build->setting, build->plan);
+    if ((copies & SHARDS_GATHERED) && n_params > 0.0 && !build->recompute)
+        shard_bytes(build, "copy_out",
+                    2.0 * layer_gathered_bytes(build->setting, build->plan) * n_params);
+}
+
+void build_reduced(struct build *build, double n_params)
+{
+    const uint32_t copies = layer_shard_copies(build->setting, build->plan);
+    const double w = build->w_bytes, g = grad_bytes(build);
+    const double copied = w + g, flat = 2.0 * w + (g > w ? w + g : 0.0) + 2.0 * g;
+    if (!(copies & SHARDS_REDUCED) || n_params <= 0.0 || !build->wgrad ||
+        build->setting->model.lora_rank > 0)
+        return;
+    shard_bytes(build, "shard_gradients",
+                (stack_habits(build->setting->profile.stack)->flat_shards ? flat : copied) *
+                    n_params);
+}
+
+static double n_params(const struct linear *linear)
+{
+    return linear->n * linear->k * fmax(linear->groups, 1.0);
+}
+
+/* ---- linears */
+
 static void gemm(struct build *build, const struct linear *linear, struct kernel *kernel)
 {
     if (linear->groups > 0.0) {
@@ -158,20 +242,22 @@ static void gemm(struct build *build, const struct linear *linear, struct kernel
     build_kernel(build, kernel);
 }
 
-/* The low-rank detour beside a frozen matrix: each adapter reads the input; together they read and
- * write the output. Bandwidth alone counts, the rank is small. */
+/* The low-rank detour beside a frozen matrix: each adapter reads the input; together they write an
+ * output, and the sum reads both outputs and writes one. Bandwidth alone counts, the rank is small.
+ */
 static void adapters(struct build *build, const struct linear *linear, double factor)
 {
     const double rows = linear->m * fmax(linear->groups, 1.0);
     if (build->setting->model.lora_rank > 0 && linear->n_adapters > 0.0)
         build_bytes(build, "lora",
                     factor * build->setting->profile.lora_ratio * build->w_bytes * rows *
-                        (linear->n_adapters * linear->k + 2.0 * linear->n));
+                        (linear->n_adapters * linear->k + LORA_OUT_PASSES * linear->n));
 }
 
 void build_linear_forward(struct build *build, const struct linear *linear)
 {
     struct kernel kernel;
+    build_gathered(build, n_params(linear));
     kernel_gemm(&kernel, linear->name, linear->precision, build->linear_share * linear->m,
                 linear->n, linear->k);
     gemm(build, linear, &kernel);
@@ -183,6 +269,7 @@ void build_linear_dgrad(struct build *build, const struct linear *linear)
     struct kernel kernel;
     if (!build->dgrad)
         return;
+    build_gathered(build, n_params(linear));
     kernel_gemm(&kernel, linear->name, linear->precision, linear->m, linear->k, linear->n);
     kernel.backward = true;
     gemm(build, linear, &kernel);
@@ -214,6 +301,7 @@ void build_linear_wgrad(struct build *build, const struct linear *linear)
     gemm(build, linear, &kernel);
     if (layer_adds_gradients(build->setting, build->plan))
         add_gradients(build, &kernel);
+    build_reduced(build, n_params(linear));
 }
 
 void build_linear_backward(struct build *build, const struct linear *linear)
@@ -229,18 +317,30 @@ static double tp_exposed(const struct build *build, enum ty_tp_overlap kind)
     return chosen == 0 || (chosen & kind) ? build->tp_exposed : 1.0;
 }
 
+/* Under SP a layer waits for t parts of S/t, its own too, not for the t - 1 that arrive: with
+ * t - 1, runs on 2 ranks come out 4 % too fast and runs on 8 ranks 2 % too slow. */
 struct collective build_tp_collective(const struct build *build, enum collective_op op)
 {
     return (struct collective){.op = op,
                                .payload_bytes = build->tok * build->hidden * build->w_bytes,
                                .shape = build->tp_shape,
+                               .own_part = build->sp,
                                .share = build->setting->profile.tp_time_ratio};
+}
+
+/* All-gather of a GEMM's input over the TP ranks, which split it under SP. */
+static struct collective gather_of(const struct build *build, const struct linear *linear)
+{
+    struct collective out = build_tp_collective(build, COLLECTIVE_ALL_GATHER);
+    if (stack_habits(build->setting->profile.stack)->gathers_cast)
+        out.payload_bytes *= fmin(1.0, precision_bytes(linear->precision) / build->w_bytes);
+    return out;
 }
 
 void build_column_forward(struct build *build, const struct linear *linear)
 {
     uint32_t gather = 0;
-    const struct collective input = build_tp_collective(build, COLLECTIVE_ALL_GATHER);
+    const struct collective input = gather_of(build, linear);
     if (build->sp)
         gather = build_overlapped(build, TY_PART_TP, &input, tp_exposed(build, TY_TP_RING));
     build_linear_forward(build, linear);
@@ -265,7 +365,7 @@ void build_row_forward(struct build *build, const struct linear *linear)
 void build_row_backward(struct build *build, const struct linear *linear)
 {
     uint32_t gather = 0;
-    const struct collective dy = build_tp_collective(build, COLLECTIVE_ALL_GATHER);
+    const struct collective dy = gather_of(build, linear);
     if (build->sp && build->dgrad)
         gather = build_overlapped(build, TY_PART_TP, &dy, tp_exposed(build, TY_TP_RING));
     build_linear_dgrad(build, linear);
@@ -290,7 +390,7 @@ static uint32_t reduce_dx(struct build *build)
 void build_column_backward(struct build *build, const struct linear *linear, bool hide_gather)
 {
     uint32_t gather = 0;
-    const struct collective x = build_tp_collective(build, COLLECTIVE_ALL_GATHER);
+    const struct collective x = gather_of(build, linear);
     const bool regather = build->sp && build->wgrad && build->setting->model.lora_rank == 0;
     if (regather && build->dgrad && hide_gather)
         gather = build_overlapped(build, TY_PART_TP, &x, 0.0);

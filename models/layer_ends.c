@@ -24,11 +24,19 @@ static void raw_bytes(struct build *build, const char *name, double bytes)
 
 /* ---- embedding */
 
+/* Parameters of the look-up; those of a tied one are counted with the head. */
+static double table_params(const struct build *build)
+{
+    const struct ty_model *model = &build->setting->model;
+    return model->tied ? 0.0 : build->hidden * model->vocab / build->tp;
+}
+
 void embedding_forward(struct build *build)
 {
     const struct ty_model *model = &build->setting->model;
     const struct collective reduce =
         build_tp_collective(build, build->sp ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE);
+    build_gathered(build, table_params(build));
     raw_bytes(build, "embedding", LOOKUP_PASSES * build->w_bytes * build->tok * build->hidden);
     build_collective(build, TY_PART_TP, &reduce);
     if (model->learned_positions > 0)
@@ -46,6 +54,7 @@ void embedding_backward(struct build *build)
     if (build->sp)
         build_collective(build, TY_PART_TP, &gather);
     raw_bytes(build, "embedding", SCATTER_PASSES * build->w_bytes * build->tok * build->hidden);
+    build_reduced(build, table_params(build));
 }
 
 /* ---- head and loss */

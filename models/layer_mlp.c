@@ -47,11 +47,6 @@ static double residual_bytes(const struct build *build)
     return RESIDUAL_PASSES * build->w_bytes * build->norm_tok * build->hidden;
 }
 
-static double weight_share(const struct build *build)
-{
-    return 1.0 / fmax(build->plan->n_micro, 1.0); /* cast once per step: ACCURACY 1.4 */
-}
-
 /* MLPerf's LoRA has adapters on the attention's matrices only; source: training_results_v4.0,
  * NVIDIA llama2_70b_lora, target_modules. Others: on all linears, ACCURACY-2 2.8. */
 static double n_adapters(const struct build *build)
@@ -367,8 +362,8 @@ void moe_forward(struct build *build)
     const struct routing routing = routing_of(build);
     const double weights = routing.groups * (gate_up(build) + 1.0) * routing.inner * build->hidden;
     build_norms_forward(build, mlp_n_norms(build->kind));
-    build_casts(build,
-                routing.rows * (build->hidden + routing.inner) + weights * weight_share(build));
+    build_casts(build, routing.rows * (build->hidden + routing.inner) +
+                           build_cast_weights(build, weights));
     moe_body_forward(build);
     build_bytes(build, "residual", residual_bytes(build));
 }
@@ -390,7 +385,7 @@ void mlp_forward(struct build *build)
     const double inner = build->kind->ffn / build->tp;
     const double weights = (gate_up(build) + 1.0) * inner * build->hidden;
     build_norms_forward(build, mlp_n_norms(build->kind));
-    build_casts(build, build->tok * (build->hidden + inner) + weights * weight_share(build));
+    build_casts(build, build->tok * (build->hidden + inner) + build_cast_weights(build, weights));
     mlp_body_forward(build);
     build_bytes(build, "residual", residual_bytes(build));
 }

@@ -37,8 +37,15 @@ void build_bytes_backward(struct build *build, const char *name, double forward_
 /* n norms over the hidden size. */
 void build_norms_forward(struct build *build, double n_norms);
 void build_norms_backward(struct build *build, double n_norms);
-/* Quantisation casts of `elements`, low precision only (ACCURACY 1.4). */
+/* Quantisation casts of `elements`, low precision only (ACCURACY 1.4); a compiler fuses them. */
 void build_casts(struct build *build, double elements);
+/* Elements that a micro-batch casts of a rank's weights: all once per step, none of frozen ones
+ * that stay in 8 bits. */
+double build_cast_weights(const struct build *build, double elements);
+
+/* What FSDP moves through memory of `n_params` gathered parameters, and of their gradients. */
+void build_gathered(struct build *build, double n_params);
+void build_reduced(struct build *build, double n_params);
 
 /* A collective that blocks. */
 void build_collective(struct build *build, enum ty_part part, const struct collective *collective);

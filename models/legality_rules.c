@@ -66,15 +66,15 @@ static bool switches_broken(struct scope *s)
 {
     const struct ty_plan *p = s->plan;
     const bool grads = p->grad_dtype == TY_FP32_PRECISION || p->grad_dtype == TY_BF16_PRECISION;
-    return !(grads && chosen(p->precision, TY_N_PRECISIONS - 1) &&
-             chosen(p->recompute, TY_RECOMPUTE_FULL) && chosen(p->sharding, TY_SHARDING_HSDP) &&
-             chosen(p->reshard_after_forward, TY_ON) &&
-             chosen(p->optimizer, TY_OPTIMIZER_ADAM_16BIT) &&
-             chosen(p->attention, TY_KERNEL_UNFUSED) &&
-             chosen(p->schedule, TY_SCHEDULE_DUALPIPEV) && chosen(p->sp, TY_ON) &&
-             chosen(p->dispatcher, TY_DISPATCHER_DEEPEP) && chosen(p->cp_scheme, TY_CP_ULYSSES) &&
-             chosen(p->cuda_graph, TY_ON) && chosen(p->compile, TY_ON) &&
-             chosen(p->recompute_early, TY_ON) && chosen(p->offload, TY_OFFLOAD_STATES));
+    return !(
+        grads && chosen(p->precision, TY_N_PRECISIONS - 1) &&
+        chosen(p->recompute, TY_RECOMPUTE_FULL) && chosen(p->sharding, TY_SHARDING_HSDP) &&
+        chosen(p->reshard_after_forward, TY_ON) && chosen(p->optimizer, TY_OPTIMIZER_ADAM_16BIT) &&
+        chosen(p->attention, TY_KERNEL_UNFUSED) && chosen(p->schedule, TY_SCHEDULE_DUALPIPEV) &&
+        chosen(p->sp, TY_ON) && chosen(p->dispatcher, TY_DISPATCHER_DEEPEP) &&
+        chosen(p->cp_scheme, TY_CP_ULYSSES) && chosen(p->cuda_graph, TY_ON) &&
+        chosen(p->compile, TY_ON) && chosen(p->launch_blocking, TY_ON) &&
+        chosen(p->recompute_early, TY_ON) && chosen(p->offload, TY_OFFLOAD_STATES));
 }
 
 static void switches_tell(const struct scope *s, struct ty_violation *out)

@@ -370,6 +370,26 @@ static double find_imbalance_limit(const struct setting *setting, const struct t
  * table (case M01) allow: 0.83 to 0.88. */
 #define FIRM_RESERVE 0.85
 
+/* DeepSpeed without ZeRO takes its states at once, before the first step, so none of the reserve is
+ * theirs; its fp32 copy of fp16 gradients lives in the optimizer's step, when activations have
+ * gone. A device that is not full shows neither. returns what can be given back. */
+static double spare_bytes(const struct setting *setting, const struct ty_plan *plan,
+                          const struct ty_stage_memory *peak)
+{
+    const double *bytes = peak->bytes;
+    const double used_bytes = peak->total_bytes - bytes[TY_MEM_RUNTIME] - bytes[TY_MEM_RESERVE];
+    struct state_bytes each;
+    if (!stack_habits(setting->profile.stack)->two_gradients || offload_optimizer(plan) ||
+        plan->sharding != TY_SHARDING_NONE || !(used_bytes > 0.0))
+        return 0.0;
+    memory_state_bytes(setting, plan, false, &each);
+    const double copy = bytes[TY_MEM_OPTIMIZER] * memory_gradient_copy_bytes(plan) / each.optimizer;
+    const double shared =
+        fmin(copy, bytes[TY_MEM_ACTIVATIONS] + bytes[TY_MEM_LOGITS] + bytes[TY_MEM_TRANSIENT]);
+    const double held = FIRM_RESERVE * bytes[TY_MEM_RESERVE] / used_bytes;
+    return shared + held * (shared + bytes[TY_MEM_OPTIMIZER] - copy);
+}
+
 void memory_judge(const struct setting *setting, const struct ty_plan *plan,
                   const struct slot *slots, const struct ty_stage_memory *stages,
                   struct memory_verdict *out)
@@ -383,7 +403,8 @@ void memory_judge(const struct setting *setting, const struct ty_plan *plan,
     out->peak_bytes = peak->total_bytes;
     out->budget_bytes = device_bytes * setting->profile.usable_ratio;
     out->headroom_bytes = out->budget_bytes - out->peak_bytes;
-    const double firm_bytes = out->peak_bytes - (1.0 - FIRM_RESERVE) * peak->bytes[TY_MEM_RESERVE];
+    const double firm_bytes = out->peak_bytes - (1.0 - FIRM_RESERVE) * peak->bytes[TY_MEM_RESERVE] -
+                              spare_bytes(setting, plan, peak);
     out->fit = out->headroom_bytes >= 0.0   ? TY_FIT_YES
                : firm_bytes <= device_bytes ? TY_FIT_TIGHT
                                             : TY_FIT_NO;

@@ -41,16 +41,19 @@ double memory_vocab_rows(const struct setting *setting, const struct ty_plan *pl
 
 /* source: ACCURACY 4 and ACCURACY-2 2.12. DeepSpeed: its PipelineEngine keeps every output tensor
  * that backward starts from. fp8_lora: mlcommons/training_results_v4.0, NVIDIA llama2_70b_lora
- * (fp8_params, fp8_activation_input_store, FP8_DPA, target_modules attention). */
+ * (fp8_params, fp8_activation_input_store, FP8_DPA, target_modules attention). gathers_cast:
+ * Transformer Engine, gather_along_first_dim quantises before it gathers. */
 static const struct stack_habits known[] = {
-    {"megatron-core", .dummy_wgrads = true},
-    {"mlperf", .dummy_wgrads = true, .fp8_lora = true},
+    {"megatron-core", .dummy_wgrads = true, .gathers_cast = true},
+    {"mlperf", .dummy_wgrads = true, .gathers_cast = true, .fp8_lora = true},
     {"rocm", .dummy_wgrads = true, .fp8_lora = true},
     {"megatron-lm-2021", .adds_gradients = true},
     {"megatron-deepspeed", .two_gradients = true, .outputs_stay = true, .adds_gradients = true},
     {"torchtitan", .master_is_weight = true, .sdpa = true, .op_recompute = true,
-     .frees_gradients = true, .loss_stays = true, .adds_gradients = true},
-    {"fsdp", .master_is_weight = true, .frees_gradients = true, .adds_gradients = true},
+     .frees_gradients = true, .loss_stays = true, .adds_gradients = true, .copied_shards = true,
+     .fp8_gather = true},
+    {"fsdp", .master_is_weight = true, .frees_gradients = true, .adds_gradients = true,
+     .flat_shards = true},
     {"ddp", .sdpa = true, .frees_gradients = true, .loss_stays = true, .adds_gradients = true},
     {"jax", .master_is_weight = true},
 };

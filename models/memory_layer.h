@@ -28,6 +28,11 @@ struct stack_habits {
     bool loss_stays;      /* a layer rerun by full recompute meets the logits */
     bool adds_gradients;  /* a micro-batch's weight gradients are added to those before it in a
                              kernel of its own, PyTorch's AccumulateGrad; else by the GEMM */
+    bool flat_shards;     /* the parameters of a unit are views of one flat tensor: FSDP1 */
+    bool copied_shards;   /* parameters are copied out of the buffer they are gathered in, gradients
+                             into the one they are reduced from: FSDP2 */
+    bool fp8_gather;      /* parameters of 8-bit GEMMs are cast before they are gathered */
+    bool gathers_cast;    /* inputs of low-precision GEMMs, FP8 parameters too, are gathered cast */
     bool fp8_lora;        /* LoRA of attention only, frozen weights and saved tensors in FP8 */
 };
 

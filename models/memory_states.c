@@ -29,13 +29,18 @@ static bool pure_16_bit(const struct ty_plan *plan)
     return plan->optimizer == TY_OPTIMIZER_ADAM_16BIT && !precision_is_32_bit(plan->precision);
 }
 
+double memory_gradient_copy_bytes(const struct ty_plan *plan)
+{
+    return plan->precision == TY_FP16_PRECISION && plan->grad_dtype == TY_BF16_PRECISION ? 4.0
+                                                                                         : 0.0;
+}
+
 static double optimizer_bytes(const struct ty_plan *plan)
 {
     double bytes = precision_is_32_bit(plan->precision) || pure_16_bit(plan)
                        ? 0.0
                        : 4.0; /* fp32 master weight */
-    if (plan->precision == TY_FP16_PRECISION && plan->grad_dtype == TY_BF16_PRECISION)
-        bytes += 4.0; /* fp32 copy of 16-bit gradients, for unscaling */
+    bytes += memory_gradient_copy_bytes(plan);
     switch (plan->optimizer) {
     case TY_OPTIMIZER_ADAM_BF16: /* both moments in bf16 */
     case TY_OPTIMIZER_ADAM_16BIT:

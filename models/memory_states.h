@@ -13,6 +13,8 @@
 bool memory_shards_params(const struct ty_plan *plan);
 /* One trained parameter before sharding, bytes. */
 double memory_weight_bytes(const struct ty_plan *plan, const struct stack_habits *habits);
+/* fp32 copy of a 16-bit gradient, for unscaling; before sharding, bytes. */
+double memory_gradient_copy_bytes(const struct ty_plan *plan);
 /* What one rank holds per dense (expert = false) or expert parameter, sharding included. */
 void memory_states(const struct ty_plan *plan, const struct stack_habits *habits, bool expert,
                    struct state_bytes *out);

@@ -279,6 +279,7 @@ static void resolve_precision(const struct resolver *r)
                   "counts layers whose activations are offloaded");
     resolve_compression(r);
     plan->packed = plan->packed == TY_ON ? TY_ON : TY_OFF; /* pretraining fills its sequences */
+    plan->launch_blocking = plan->launch_blocking == TY_ON ? TY_ON : TY_OFF; /* to find bugs with */
     default_enum(r, &plan->cuda_graph, TY_OFF, "cuda_graph", "kernels are launched one by one",
                  TY_ON);
     default_enum(r, &plan->compile, TY_OFF, "compile", "no compiler fuses element-wise kernels",

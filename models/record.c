@@ -71,6 +71,7 @@ static void make_key(const struct request *request, struct key *key)
         plan->seq,
         low_precision ? plan->n_micro : 0, /* weights are cast once */
         layer_adds_gradients(request->setting, plan),
+        layer_shard_copies(request->setting, plan),
         (uint32_t)plan->precision,
         (uint32_t)plan->recompute,
         plan->recompute_modules,
@@ -84,6 +85,7 @@ static void make_key(const struct request *request, struct key *key)
         (uint32_t)plan->cp_scheme,
         (uint32_t)plan->cuda_graph,
         (uint32_t)plan->compile,
+        (uint32_t)plan->launch_blocking,
         (uint32_t)plan->packed};
     uint32_t n_words = sizeof words / sizeof *words, n_numbers = 0;
     memset(key, 0, sizeof *key);
@@ -250,46 +252,71 @@ static void read_parts(const struct run *run, struct record *record)
     parts_read(&parts, record->part_s);
 }
 
-/* Of a backward over a forward; dgrad, with the recompute, and wgrad share it. */
-static double backward_host_ratio(const struct request *request)
+static bool is_moe(const struct request *request)
+{
+    return request->what == WHAT_LAYER &&
+           request->setting->model.kinds[request->kind].mlp == TY_MLP_MOE;
+}
+
+/* Of a pass over a forward; dgrad, with the recompute, and wgrad share a backward. */
+static double host_ratio(const struct request *request)
 {
     const double rerun = request->plan->recompute == TY_RECOMPUTE_FULL ? 1.0 : 0.0;
     switch (request->phase) {
+    case PHASE_BACKWARD:
+        return HOST_BACKWARD + rerun;
     case PHASE_DGRAD:
         return 0.5 * HOST_BACKWARD + rerun;
     case PHASE_WGRAD:
         return 0.5 * HOST_BACKWARD;
     default:
-        return HOST_BACKWARD + rerun;
+        return 1.0;
     }
+}
+
+/* Of the stack's layers as this site and compiler issue them; none when replayed from a graph. */
+static double issued_ratio(const struct request *request)
+{
+    const struct ty_plan *plan = request->plan;
+    if (plan->cuda_graph == TY_ON)
+        return 0.0;
+    return request->setting->profile.site_host_ratio *
+           (plan->compile == TY_ON ? HOST_COMPILED : 1.0);
 }
 
 /* host = site max(n_launches * issue, host_layer (1 + growth log2 t) * weight of the pass) */
 static double host_time_s(const struct request *request, const struct item_list *items)
 {
     const struct ty_profile *profile = &request->setting->profile;
-    const struct ty_plan *plan = request->plan;
-    if (plan->cuda_graph == TY_ON)
-        return 0.0;
     double layer_s = 0.0;
-    if (request->what == WHAT_LAYER) {
-        layer_s = profile->host_layer_s * (1.0 + profile->host_tp_growth * log2(plan->tp));
-        if (request->setting->model.kinds[request->kind].mlp == TY_MLP_MOE)
-            layer_s *= HOST_MOE;
-        if (request->phase != PHASE_FORWARD)
-            layer_s *= backward_host_ratio(request);
-    }
-    const double issue_s = items->n_launches * profile->launch_issue_s;
-    return profile->site_host_ratio * fmax(issue_s, layer_s) *
-           (plan->compile == TY_ON ? HOST_COMPILED : 1.0);
+    if (request->what == WHAT_LAYER)
+        layer_s = profile->host_layer_s *
+                  (1.0 + profile->host_tp_growth * log2(request->plan->tp)) *
+                  (is_moe(request) ? HOST_MOE : 1.0) * host_ratio(request);
+    return issued_ratio(request) * fmax(items->n_launches * profile->launch_issue_s, layer_s);
 }
 
-/* Releases of a stack differ in what their MoE layers take beyond what the kernels say. */
+/* Dropless routing: how many rows an expert gets is known on the GPU only. The host waits for that
+ * number before it issues the experts, so it never runs ahead, and what it takes shows. Source: the
+ * recipes of Megatron-Core put routers into CUDA graphs for this; size: calibrate/fit_params.c. */
+static void wait_for_host(const struct request *request, struct record *record)
+{
+    const double wait_s = is_moe(request) ? request->setting->profile.dropless_host_s *
+                                                host_ratio(request) * issued_ratio(request)
+                                          : 0.0;
+    record->time_s += wait_s;
+    record->part_s[TY_PART_LAUNCH] += wait_s;
+}
+
+/* Releases of a stack differ in what their MoE layers take beyond what the kernels say: for every
+ * routed row, so that the share falls with the work of a row, as in grouped GEMMs. */
 static double release_ratio(const struct request *request)
 {
-    const bool moe = request->what == WHAT_LAYER &&
-                     request->setting->model.kinds[request->kind].mlp == TY_MLP_MOE;
-    return moe ? request->setting->profile.moe_time_ratio : 1.0;
+    const struct ty_layer_kind *kind = &request->setting->model.kinds[request->kind];
+    return is_moe(request)
+               ? pow(request->setting->profile.moe_time_ratio,
+                     kernel_expert_narrowness((double)kind->expert_ffn / request->plan->etp))
+               : 1.0;
 }
 
 static void slow_down(struct record *record, double ratio)
@@ -297,6 +324,14 @@ static void slow_down(struct record *record, double ratio)
     record->time_s *= ratio;
     for (uint32_t part = 0; part < TY_N_PARTS; part++)
         record->part_s[part] *= ratio;
+}
+
+/* CUDA_LAUNCH_BLOCKING=1: a kernel is issued when the one before it has ended, so the time of the
+ * host adds to that of the kernels. */
+static void wait_for_launches(struct record *record)
+{
+    record->time_s += record->host_s;
+    record->part_s[TY_PART_LAUNCH] += record->host_s;
 }
 
 static ty_status compute_record(const struct request *request, struct engine *engine,
@@ -318,6 +353,9 @@ static ty_status compute_record(const struct request *request, struct engine *en
         return status;
     read_parts(&run, record);
     slow_down(record, release_ratio(request));
+    wait_for_host(request, record);
+    if (request->plan->launch_blocking == TY_ON)
+        wait_for_launches(record);
     return TY_OK;
 }
 

@@ -143,7 +143,9 @@ struct collective step_part_of(const struct step *step, const struct collective 
     struct collective part = *collective;
     part.payload_bytes /= n_parts;
     part.codec_s /= n_parts;
-    part.share = message ? profile->pp_time_ratio : profile->dp_time_ratio;
+    const bool network = collective->shape.link > LINK_SCALEUP;
+    part.share = message ? profile->pp_time_ratio
+                         : profile->dp_time_ratio * (network ? profile->dp_network_ratio : 1.0);
     return part;
 }
 

@@ -153,7 +153,7 @@ void step_traffic(struct step *step)
     fill_all_held(step);
     step->traffic = (struct traffic){
         .grad_bytes = precision_bytes((enum ty_precision)plan->grad_dtype),
-        .param_bytes = wide ? 4.0 : 2.0,
+        .param_bytes = wide ? 4.0 : layer_gathered_bytes(step->setting, plan),
         .bucket_params =
             fmax(BUCKET_PARAMS, BUCKET_PARAMS_PER_RANK * ((double)plan->dp * plan->cp)),
         .reduce_op =

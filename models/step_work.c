@@ -240,6 +240,23 @@ bool step_is_full(const struct held *held, double bucket_params)
            held->params[SHARE_EXPERT] >= bucket_params;
 }
 
+/* Host time of a pass besides its layers: data, messages, the instructions of the engine. */
+static double pass_host_s(const struct step *step, enum pass_kind kind)
+{
+    const struct ty_profile *profile = &step->setting->profile;
+    const double half = kind == PASS_DGRAD || kind == PASS_WGRAD ? 0.5 : 1.0;
+    if (step->plan->cuda_graph == TY_ON)
+        return 0.0;
+    return half * profile->host_micro_s * profile->site_host_ratio / (2.0 * step->plan->vpp);
+}
+
+/* CUDA_LAUNCH_BLOCKING=1: nothing of the host's time is hidden. */
+static void add_launch(struct segment *segment, double time_s)
+{
+    segment->time_s += time_s;
+    segment->part_s[TY_PART_LAUNCH] += time_s;
+}
+
 /* Appends the segments of a place's pass, closing one whenever its parameters fill a bucket. */
 static void cut_pass(struct step *step, uint32_t place, enum pass_kind kind, double bucket_params)
 {
@@ -247,6 +264,9 @@ static void cut_pass(struct step *step, uint32_t place, enum pass_kind kind, dou
     struct segment *segment = &step->segments[step->n_segments++];
     segment->time_s = segment->part_s[TY_PART_LAUNCH] =
         step->jitter * step_pass_fixed_s(step, kind);
+    segment->host_s = pass_host_s(step, kind);
+    if (step->plan->launch_blocking == TY_ON)
+        add_launch(segment, step->jitter * segment->host_s);
     for (uint32_t i = 0; i < n_units; i++) {
         const struct unit unit = step_unit(step, place, kind == PASS_FORWARD ? i : n_units - 1 - i);
         add_unit(step, &unit, kind, segment);

@@ -164,6 +164,30 @@ static void two_levels(void)
        model_s * 1e3);
 }
 
+/* Four NICs of 25 GB/s for eight GPUs: 12.5 GB/s each. */
+static void shared_nics(void)
+{
+    plain(300e9);
+    const struct ty_cluster before = setting.cluster;
+    setting.cluster.gpus_per_node = 8;
+    setting.cluster.nics_per_node = 4;
+    setting.cluster.fabric = TY_FABRIC_INFINIBAND;
+    near(time_of(COLLECTIVE_ALL_REDUCE, GIB, shape(8, 1, 12.5e9)), 2.0 * 7 / 8 * GIB / 12.5e9,
+         1e-12, "a GPU of each node: its share of a NIC");
+    near(time_of(COLLECTIVE_ALL_REDUCE, GIB, shape(8, 2, 12.5e9)), 2.0 * 7 / 8 * GIB / 12.5e9,
+         1e-12, "two of each: no more, the ring enters by one of them");
+    near(time_of(COLLECTIVE_ALL_REDUCE, GIB, shape(16, 8, 12.5e9)), 2.0 * 15 / 16 * GIB / 100e9,
+         1e-12, "all of them: every NIC");
+    setting.cluster.fabric = TY_FABRIC_OMNIPATH;
+    near(time_of(COLLECTIVE_ALL_REDUCE, GIB, shape(8, 2, 12.5e9)), 2.0 * 7 / 8 * GIB / 25e9, 1e-12,
+         "through the host's memory: both shares");
+    setting.cluster.nics_per_node = 8;
+    setting.cluster.fabric = TY_FABRIC_INFINIBAND;
+    near(time_of(COLLECTIVE_ALL_REDUCE, GIB, shape(8, 2, 12.5e9)), 2.0 * 7 / 8 * GIB / 25e9, 1e-12,
+         "a NIC per GPU: both");
+    setting.cluster = before;
+}
+
 /* GOLD 5.3: bus bandwidth in GB/s as measured. */
 static void measured_table(void)
 {
@@ -241,6 +265,13 @@ static void flows(void)
     near(flow.bytes_per_work[LINK_SPINE], flow.bytes_per_work[LINK_NIC], 0.0,
          "across leaves every NIC byte crosses a spine");
 
+    struct collective whole = of(COLLECTIVE_ALL_GATHER, GIB, shape(4, 4, 50e9));
+    const double latency_s = setting.profile.collective_latency_s;
+    const double others_s = collective_time_s(&setting, &whole) - latency_s;
+    whole.own_part = true;
+    near(collective_time_s(&setting, &whole) - latency_s, others_s * 4 / 3, 1e-9,
+         "with its own part a rank of four moves four parts, not three");
+
     struct collective nothing = reduce;
     nothing.payload_bytes = 0.0;
     collective_as_flow(&setting, &nothing, &flow);
@@ -294,6 +325,7 @@ int main(void)
     experts();
     straight_line();
     two_levels();
+    shared_nics();
     measured_table();
     flows();
     properties();

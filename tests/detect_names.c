@@ -16,6 +16,7 @@ static void check_names(void)
         {"NVIDIA H100 80GB HBM3", 79.6, "h100-sxm", NULL},
         {"NVIDIA H100 PCIe", 79.6, "h100-pcie", NULL},
         {"NVIDIA H100 NVL", 93.6, "h100-nvl", NULL},
+        {"NVIDIA H200 NVL", 140.4, "h200-nvl", NULL},
         {"nvidia_h100_80gb_hbm3", 0, "h100-sxm", NULL},
         {"NVIDIA-H100-80GB-HBM3-SHARED", 0, "h100-sxm", NULL},
         {"h100", 0, "h100-sxm", "h100-sxm-96gb"},
@@ -29,8 +30,7 @@ static void check_names(void)
         {"Tesla V100-SXM2-32GB", 31.7, "v100-sxm-32gb", NULL},
         {"Tesla V100-SXM2-16GB", 15.8, "v100-sxm-32gb", NULL}, /* the memory is set apart */
         {"Tesla V100-PCIE-32GB", 31.7, "v100-pcie-32gb", NULL},
-        {"NVIDIA H200", 140.4, "h200-sxm", NULL},
-        {"NVIDIA H200 NVL", 140.4, NULL, NULL},
+        {"NVIDIA H200", 140.4, "h200-sxm", "h200-nvl"},
         {"NVIDIA H20", 95.6, "h20", NULL},
         {"NVIDIA GH200 480GB", 95.6, "gh200", NULL},
         {"NVIDIA B200", 179, "b200-sxm", NULL},

@@ -89,6 +89,37 @@ static void make_measured(struct fit_rows *rows, struct fit_linear *linear, doub
         rows->run[i].row.measured_s *= exp(linear->r[i] + noise * random_normal(&random));
 }
 
+/* A cost that is hidden at one point may show at another: slopes are those of their point, whatever
+ * they were before. */
+static void test_slopes(const struct fit_rows *rows, const struct fit_params *params)
+{
+    struct fit_linear moved, fresh;
+    bool woke = false;
+    ok(fit_linear_create(rows->n, params->n, &moved) == TY_OK &&
+           fit_linear_create(rows->n, params->n, &fresh) == TY_OK,
+       "room");
+    for (uint32_t j = 0; j < params->n; j++) /* a host too fast to be seen */
+        moved.z[j] = strcmp(params->param[j].field->path, "software.host_layer") == 0 ? -3.0 : 0.0;
+    ok(fit_linearise(rows, params, 0, false, &moved) == TY_OK, "slopes");
+    for (uint32_t j = 0; j < params->n; j++) {
+        const bool host = strcmp(params->param[j].field->path, "software.host_layer") == 0;
+        moved.z[j] = fresh.z[j] = host ? 2.0 : 0.0;
+    }
+    double *before = malloc((size_t)rows->n * params->n * sizeof *before);
+    memcpy(before, moved.dr, (size_t)rows->n * params->n * sizeof *before);
+    ok(fit_linearise(rows, params, 0, false, &moved) == TY_OK &&
+           fit_linearise(rows, params, 0, false, &fresh) == TY_OK,
+       "slopes elsewhere");
+    for (size_t i = 0; i < (size_t)rows->n * params->n; i++)
+        woke |= before[i] == 0.0 && fresh.dr[i] != 0.0;
+    ok(woke, "some costs show that did not");
+    ok(memcmp(moved.dr, fresh.dr, (size_t)rows->n * params->n * sizeof *before) == 0,
+       "slopes of a second point are its own");
+    free(before);
+    fit_linear_free(&moved);
+    fit_linear_free(&fresh);
+}
+
 static void test_recovery(void)
 {
     struct fit_rows rows;
@@ -101,6 +132,7 @@ static void test_recovery(void)
     }
     thin_out(&rows, 16);
     ok(fit_params_of(&rows, &params) == TY_OK, "constants of the rows");
+    test_slopes(&rows, &params);
     struct fit_linear truth;
     struct random_stream random;
     random_init(&random, 2, 0);

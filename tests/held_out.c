@@ -125,6 +125,31 @@ static void test_pairs_by_hand(void)
     free(run);
 }
 
+/* One model of a class is one draw: it is not believed that all others are as close. */
+static void test_pairs_of_few_models(void)
+{
+    enum { N = 8 };
+    static const double r[N] = {0.0, 0.01, 0.0, 0.2, 0.0, 0.2, 0.0, 0.2};
+    static const char *const models[] = {"a", "b", "c", "d"};
+    struct ty_run *run = calloc(N, sizeof *run);
+    for (int i = 0; i < N; i++)
+        name(&run[i], "s", models[i / 2], "H100");
+    for (int i = 0; i < 2; i++)
+        snprintf(run[i].row.kind, sizeof run[i].row.kind, "lora");
+    const struct fit_rows rows = {N, run, NULL};
+    const struct fit_pair_filter tuning = {FIT_TUNING, NULL, 0, false};
+    const struct fit_pair_filter dense = {FIT_DENSE, NULL, 0, false};
+    struct fit_pairs pairs;
+    ok(fit_pairs_of(&rows, r, TY_KIN_PLANS, &pairs) == TY_OK && pairs.n == 4, "four models");
+    near(fit_pairs_width(&pairs, &tuning, 0.8), 0.01, 1e-12, "the one of fine-tuning is close");
+    near(fit_pairs_width_of_stack(&pairs, &tuning, 0.8), 0.2, 1e-12,
+         "its class takes what all classes have");
+    near(fit_pairs_width_of_stack(&pairs, &tuning, 0.25), 0.01, 1e-12, "at any share");
+    near(fit_pairs_width_of_stack(&pairs, &dense, 0.3), 0.2, 1e-12, "three models are enough");
+    free(pairs.pair);
+    free(run);
+}
+
 /* Normal errors of deviation s, with a common error of each source that cancels: the difference is
  * normal with s sqrt 2, so 80 % lie within 1.2816 s sqrt 2. */
 static void test_pairs_cover(void)
@@ -168,6 +193,7 @@ int main(void)
     test_width();
     test_width_unknown();
     test_pairs_by_hand();
+    test_pairs_of_few_models();
     test_pairs_cover();
     return tap_done();
 }

@@ -30,6 +30,16 @@ static void sent(void)
     layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
     near(wire(&list, TY_PART_TP), 704643072.0, 1e-12, "overlap sends the same bytes");
     plan.overlap = TY_OVERLAP_GIVEN;
+    plan.precision = TY_FP8_PRECISION; /* the gathers send one byte, the scatters two */
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_FORWARD, &list);
+    near(wire(&list, TY_PART_TP), 469762048.0 * 3 / 4, 1e-15, "FP8: two gathers of four halved");
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
+    near(wire(&list, TY_PART_TP), 704643072.0 * 4 / 6, 1e-15, "FP8: four gathers of six halved");
+    snprintf(setting.profile.stack, sizeof setting.profile.stack, "torchtitan");
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_FORWARD, &list);
+    near(wire(&list, TY_PART_TP), 469762048.0, 1e-15, "another stack gathers, then casts");
+    snprintf(setting.profile.stack, sizeof setting.profile.stack, "megatron-core");
+    plan.precision = TY_BF16_PRECISION;
     plan.recompute = TY_RECOMPUTE_FULL;
     layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
     near(wire(&list, TY_PART_TP), 704643072.0 + 469762048.0, 1e-15,
@@ -146,8 +156,68 @@ static void added_gradients(void)
     near(bytes_named(&list, "add_gradients"), 0.0, 0.0, "shards: scattered at once");
 }
 
-/* A token's adapter traffic beside Llama-3 8B: attention 3 * 4096 + 2 * 6144 + 4096 + 2 * 4096,
- * MLP 4096 + 2 * 28672 + 14336 + 2 * 4096. */
+/* What FSDP moves of the 218103808 weights of a layer besides its collectives. FSDP2 copies 2-byte
+ * parameters out of the gathered buffer (2 + 2), for backward again, and gradients into that of the
+ * reduction (2 + 4); FSDP1 joins the gradients of its views (2 + 2), casts (2 + 4) and divides them
+ * (4 + 4). */
+static void sharded(void)
+{
+    struct ty_model model;
+    fixture_llama3_8b(&model);
+    start_h100(&model);
+    struct ty_plan plan = plan_of(1, 1, 1, 1, 8192);
+    plan.sharding = TY_SHARDING_ZERO3;
+    plan.reshard_after_forward = TY_ON;
+    plan.recompute = TY_RECOMPUTE_FULL;
+    plan.grad_dtype = TY_FP32_PRECISION;
+    plan.dp = 8;
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
+    near(bytes_named(&list, "shard_gradients"), 0.0, 0.0, "no FSDP: nothing is copied");
+    snprintf(setting.profile.stack, sizeof setting.profile.stack, "torchtitan");
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_FORWARD, &list);
+    near(bytes_named(&list, "copy_out"), 218103808.0 * 4.0, 1e-12, "FSDP2: gathered for forward");
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
+    near(bytes_named(&list, "copy_out"), 218103808.0 * 4.0, 1e-12,
+         "and for backward, with the recompute");
+    near(bytes_named(&list, "shard_gradients"), 218103808.0 * 6.0, 1e-12, "FSDP2: gradients");
+    plan.precision = TY_FP8_PRECISION;
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_FORWARD, &list);
+    near(bytes_named(&list, "copy_out"), 218103808.0 * 2.0, 1e-12, "gathered in 8 bits");
+    plan.precision = TY_BF16_PRECISION;
+    plan.reshard_after_forward = TY_OFF;
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
+    near(bytes_named(&list, "shard_gradients"), 0.0, 0.0, "gradients stay whole: no copy");
+    plan.reshard_after_forward = TY_ON;
+    snprintf(setting.profile.stack, sizeof setting.profile.stack, "fsdp");
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
+    near(bytes_named(&list, "shard_gradients"), 218103808.0 * 18.0, 1e-12, "FSDP1, fp32 gradients");
+    near(bytes_named(&list, "copy_out"), 0.0, 0.0, "FSDP1: parameters are views");
+    plan.grad_dtype = TY_BF16_PRECISION;
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
+    near(bytes_named(&list, "shard_gradients"), 218103808.0 * 8.0, 1e-12, "FSDP1, 16 bits");
+    layer_items(&setting, &plan, WHAT_EMBEDDING, 0, PHASE_BACKWARD, &list);
+    near(bytes_named(&list, "shard_gradients"), 128256.0 * 4096.0 * 8.0, 1e-12, "the look-up too");
+}
+
+/* Context parallelism of PyTorch, cp = 8, 16384 tokens of 32 heads of 128 a rank: K and V repeated
+ * (2 * 4096 elements, 2 bytes) go 7 steps, their fp32 gradients 8. */
+static void repeated_ring(void)
+{
+    struct ty_model model;
+    fixture_llama3_8b(&model);
+    start_h100(&model);
+    snprintf(setting.profile.stack, sizeof setting.profile.stack, "torchtitan");
+    const struct ty_plan plan = plan_of(1, 8, 1, 1, 131072);
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_FORWARD, &list);
+    near(wire(&list, TY_PART_CP), 14.0 * 8192 * 16384, 1e-15, "PyTorch's ring forward");
+    near(bytes_named(&list, "ring_merge"), 300.0 * 4096 * 16384, 1e-12, "merged in fp32");
+    layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_BACKWARD, &list);
+    near(wire(&list, TY_PART_CP), 46.0 * 8192 * 16384, 1e-15, "PyTorch's ring backward");
+    near(bytes_named(&list, "ring_merge"), 558.0 * 4096 * 16384, 1e-12, "gradients summed in fp32");
+}
+
+/* A token's adapter traffic beside Llama-3 8B: attention 3 * 4096 + 4 * 6144 + 4096 + 4 * 4096,
+ * MLP 4096 + 4 * 28672 + 14336 + 4 * 4096. */
 static void adapters(void)
 {
     struct ty_model model;
@@ -159,8 +229,13 @@ static void adapters(void)
     const double all_bytes = bytes_named(&list, "lora");
     snprintf(setting.profile.stack, sizeof setting.profile.stack, "mlperf");
     layer_items(&setting, &plan, WHAT_LAYER, 0, PHASE_FORWARD, &list);
-    near(bytes_named(&list, "lora"), all_bytes * 36864.0 / 120832.0, 1e-12,
+    near(bytes_named(&list, "lora"), all_bytes * 57344.0 / 206848.0, 1e-12,
          "MLPerf's LoRA has adapters on the attention only");
+    struct ty_plan low = plan;
+    low.precision = TY_FP8_PRECISION;
+    layer_items(&setting, &low, WHAT_LAYER, 0, PHASE_FORWARD, &list);
+    near(bytes_named(&list, "cast"), setting.profile.cast_ratio * 4.0 * 8192.0 * (3 * 4096 + 14336),
+         1e-12, "and its frozen weights stay in 8 bits: only activations are cast");
 }
 
 int main(void)
@@ -169,6 +244,8 @@ int main(void)
     expert_traffic();
     operators();
     added_gradients();
+    sharded();
+    repeated_ring();
     adapters();
     return tap_done();
 }

@@ -144,9 +144,77 @@ static void test_host(void)
          "host: the stack's time per layer grows with log2 tp");
     near(get(WHAT_LAYER, PHASE_BACKWARD)->host_s, 0.01 * 1.3 * 1.3, 1e-12,
          "host: backward 1.3 times (ACCURACY 1.6)");
+    const double beside_s = get(WHAT_LAYER, PHASE_FORWARD)->time_s;
+    c->asked.launch_blocking = TY_ON;
+    case_ready(c);
+    near(get(WHAT_LAYER, PHASE_FORWARD)->time_s, beside_s + 0.01 * 1.3, 1e-12,
+         "blocking launches: the host's time adds to the kernels'");
+    near(get(WHAT_LAYER, PHASE_FORWARD)->part_s[TY_PART_LAUNCH], 0.01 * 1.3, 1e-12,
+         "and is booked as launch");
     c->asked.cuda_graph = TY_ON;
     case_ready(c);
     ok(get(WHAT_LAYER, PHASE_FORWARD)->host_s == 0.0, "a CUDA graph leaves the host nothing");
+}
+
+/* A layer of 8 experts, 2 of them per token: time with a wait for the host of 1 ms less that
+ * without. */
+static double dropless_wait_s(enum layer_phase phase)
+{
+    c->profile.dropless_host_s = 0.0;
+    case_ready(c);
+    const double without_s = get(WHAT_LAYER, phase)->time_s;
+    c->profile.dropless_host_s = 1e-3;
+    case_ready(c);
+    const struct record *record = get(WHAT_LAYER, phase);
+    near(record->time_s, sum_of(record->part_s), 1e-12, "dropless: parts add up to the time");
+    return record->time_s - without_s;
+}
+
+/* Experts of that inner size: forward in a release that takes twice the time, over the time
+ * without. */
+static double release_effect(uint32_t expert_ffn)
+{
+    c->model.kinds[0].expert_ffn = expert_ffn;
+    c->profile.moe_time_ratio = 1.0;
+    case_ready(c);
+    const double plain_s = get(WHAT_LAYER, PHASE_FORWARD)->time_s;
+    c->profile.moe_time_ratio = 2.0;
+    case_ready(c);
+    return get(WHAT_LAYER, PHASE_FORWARD)->time_s / plain_s;
+}
+
+static void test_releases(void)
+{
+    llama_70b(1, 0);
+    c->model.kinds[0].mlp = TY_MLP_MOE;
+    c->model.kinds[0].n_experts = 8;
+    c->model.kinds[0].top_k = 2;
+    c->asked.cuda_graph = TY_ON;
+    near(release_effect(8192), sqrt(2.0), 1e-9, "a release: half of it at 8192 (ACCURACY-2 2.1)");
+    near(release_effect(32768), pow(2.0, 1.0 / 17.0), 1e-9, "little of it with wide experts");
+}
+
+static void test_dropless(void)
+{
+    llama_70b(1, 0);
+    c->profile.site_host_ratio = 2.0;
+    ok(dropless_wait_s(PHASE_FORWARD) == 0.0, "a dense layer does not wait for the host");
+    struct ty_layer_kind *kind = &c->model.kinds[0];
+    kind->mlp = TY_MLP_MOE;
+    kind->n_experts = 8;
+    kind->top_k = 2;
+    kind->expert_ffn = 4096;
+    near(dropless_wait_s(PHASE_FORWARD), 2e-3, 1e-9,
+         "dropless: a forward waits, as the site's host");
+    near(dropless_wait_s(PHASE_BACKWARD), 2.6e-3, 1e-9, "a backward 1.3 times (ACCURACY 1.6)");
+    near(dropless_wait_s(PHASE_DGRAD) + dropless_wait_s(PHASE_WGRAD), 2.6e-3, 1e-9,
+         "dgrad and wgrad share it");
+    c->profile.moe_time_ratio = 3.0;
+    near(dropless_wait_s(PHASE_FORWARD), 2e-3, 1e-9, "a release slows kernels, not the host");
+    c->asked.recompute = TY_RECOMPUTE_FULL;
+    near(dropless_wait_s(PHASE_BACKWARD), 4.6e-3, 1e-9, "recompute waits again");
+    c->asked.cuda_graph = TY_ON;
+    ok(dropless_wait_s(PHASE_FORWARD) == 0.0, "a CUDA graph: no wait");
 }
 
 static void test_cache(void)
@@ -187,6 +255,8 @@ int main(void)
     test_overlap();
     test_parts();
     test_host();
+    test_releases();
+    test_dropless();
     test_cache();
     record_cache_destroy(cache);
     engine_destroy(engine);

@@ -122,6 +122,29 @@ static void shipped_rules(void)
     ok(strstr(run.row.assumed, "ffn_hidden") && strstr(run.row.assumed, "vpp") &&
            !strstr(run.row.assumed, "tp"),
        "what was filled is listed, what was printed is not");
+    ok(load("x-1,readme,,2023,A100,8,llm-foundry (Composer + PyTorch FSDP),pretrain,MPT,24,2048,16,"
+            "16,0,,,,2048,64,4,,,,,,,,bf16") &&
+           run.profile.flash_version == 1,
+       "PyTorch FSDP of 2023: the first FlashAttention");
+    ok(run.plan.grad_dtype == TY_FP32_PRECISION, "Composer reduces in fp32");
+    same_text(run.row.release, "2023", "release by year");
+    ok(load("x-1,readme,,2023,A100,8,Lightning FSDP + FlashAttention-2,pretrain,Llama,22,2048,32,"
+            "4,1,,,,2048,64,4,,,,,,,,bf16") &&
+           run.profile.flash_version == 2 && !*run.row.release,
+       "unless the row names the second");
+    ok(load("x-1,readme,,2024,A100,8,PyTorch FSDP,pretrain,Llama,32,4096,32,"
+            "8,1,,,,4096,64,,,,,,,,,bf16") &&
+           run.plan.mbs == 4,
+       "a micro-batch that is not printed fills the memory: 16384 tokens");
+    ok(load("x-1,readme,,2024,A100,8,InternEvo,pretrain,Llama,32,4096,32,32,1,,,,2048,64,2,,,,,,,,"
+            "bf16") &&
+           !(run.plan.overlap & TY_OVERLAP_PARAM) && (run.plan.overlap & TY_OVERLAP_GRAD),
+       "InternEvo hides gradients, not parameters");
+    ok(load(
+           "x-1,readme,,2024,A100,8,fms-fsdp (PyTorch FSDP),pretrain,Llama,32,4096,32,32,1,,,,4096,"
+           "64,2,,,,,,,,bf16") &&
+           run.plan.compile == TY_ON,
+       "fms-fsdp compiles");
     ok(load("primus-1,Primus,,2025,MI300X,8,Primus (ROCm Megatron),pretrain,Llama2-7B,32,4096,32,"
             "32,1,,,,4096,64,2,,1,1,,1,,,bf16"),
        "an AMD row");
@@ -131,6 +154,10 @@ static void shipped_rules(void)
            strcmp(run.row.stack, "megatron-lm-2021") == 0 &&
            strcmp(run.row.family, "mlm/dense") == 0,
        "Megatron-LM before 2023");
+    ok(load("x-1,paper,,2021,A100,64,Megatron-LM,pretrain,GPT,40,6144,,,0,,,,2048,512,,,8,1,,1,,,"
+            "fp16") &&
+           run.plan.mbs == 4 && strstr(run.row.assumed, "mbs"),
+       "its micro-batch, where there is no pipeline and none is printed");
     ok(load("x-1,readme,,2024,A100,64,Megatron-LM,pretrain,GPT,40,6144,,,0,,,,2048,512,4,,8,1,,1,,,"
             "fp16") &&
            strcmp(run.row.stack, "megatron-core") == 0,
@@ -142,6 +169,14 @@ static void shipped_rules(void)
             "4,1,2,1,1,1,4,bf16") &&
            run.plan.gbs == 16 && run.plan.seq == 4096,
        "a batch from accumulation steps: 4 * 1 * 4 replicas");
+    ok(load("x-1,readme,,2022,A100,64,Megatron-DeepSpeed,pretrain,GPT,40,6144,,,0,,,,2048,512,4,,8,"
+            "1,,1,,,fp16") &&
+           run.plan.sharding == TY_SHARDING_NONE,
+       "DeepSpeed that names no stage runs stage 0");
+    ok(load("bs-1,BigScience,,2022,A100,64,Megatron-DeepSpeed,pretrain,GPT,40,6144,,,0,,,,2048,512,"
+            "4,,8,1,,1,,,fp16") &&
+           run.plan.sharding == TY_SHARDING_ZERO1,
+       "BigScience's scripts ask for stage 1");
     ok(!load("x-1,readme,,2024,A100,64,Megatron-LM,pretrain,GPT,40,6144,,,0,,,,2048,512,4,,,1,,1,,,"
              "fp16"),
        "no tp: refused");

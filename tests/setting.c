@@ -219,6 +219,10 @@ static void test_profile(void)
     ok(profile_resolve(&empty, &cluster, &out, NULL, NULL) == TY_OK, "a partial profile");
     ok(out.allreduce_busbw_bytes_per_s == 300e9, "keeps what was measured");
     near(out.attention_flop_per_s, 0.25 * 989.4e12, 1e-12, "FlashAttention-2 has its own rate");
+    empty.flash_version = 1;
+    empty.attention_fa1_ratio = 0.5;
+    ok(profile_resolve(&empty, &cluster, &out, NULL, NULL) == TY_OK, "kernels of 2023");
+    near(out.attention_flop_per_s, 0.5 * 0.25 * 989.4e12, 1e-12, "a share of that");
     near(out.nic_ratio, 0.57, 1e-12, "Omni-Path reaches less of its line rate");
 }
 

@@ -193,8 +193,23 @@ static void test_data_parallel(void)
     exposed_traffic(TY_SHARDING_ZERO1);
     near(simulate().breakdown_s[TY_PART_DP], 4.0 * (0.20670 + 0.10335), 5e-4,
          "UT-2.8 ZeRO-1 without overlap: RS + AG");
+    c->asked.precision = TY_FP8_PRECISION;
+    near(simulate().breakdown_s[TY_PART_DP], 4.0 * (0.20670 + 0.10335 / 2.0), 5e-4,
+         "FP8 parameters are gathered in 8 bits");
+    c->asked.precision = TY_MXFP8_PRECISION;
+    near(simulate().breakdown_s[TY_PART_DP], 4.0 * (0.20670 + 0.10335), 5e-4,
+         "MXFP8 is made after the gather");
     exposed_traffic(TY_SHARDING_NONE);
     near(simulate().breakdown_s[TY_PART_DP], 4.0 * 2.0 * 0.20670, 5e-4, "DDP: all-reduce, 2x");
+    c->profile.dp_time_ratio = 1.5;
+    c->profile.dp_network_ratio = 2.0;
+    near(simulate().breakdown_s[TY_PART_DP], 3.0 * 4.0 * 2.0 * 0.20670, 5e-4,
+         "a stack that takes longer, and longer again between nodes");
+    c->asked.tp = 1;
+    c->asked.n_gpus = 8;
+    const double inside_s = simulate().breakdown_s[TY_PART_DP];
+    c->profile.dp_network_ratio = 1.0;
+    near(simulate().breakdown_s[TY_PART_DP], inside_s, 1e-12, "inside a node: not again");
     exposed_traffic(TY_SHARDING_ZERO2);
     near(simulate().breakdown_s[TY_PART_DP], 4.0 * (2.0 * 0.20670 + 0.10335), 5e-4,
          "ZeRO-2: RS after both micro-batches");
@@ -342,6 +357,13 @@ static void test_host(void)
     /* 4 micro-batches x 32 layers x (1 + 1.3) s, then norm and optimizer */
     near(bound.time_s, 4 * 32 * 2.3 + tail_s(c->setting.params.total), 1e-6, "host bound");
     ok(bound.breakdown_s[TY_PART_LAUNCH] > 0.9 * bound.time_s, "and booked as launch");
+    c->asked.launch_blocking = TY_ON;
+    near(simulate().time_s, base_s + 4 * 32 * 2.3, 1e-6,
+         "blocking launches: kernels and host one after the other");
+    c->asked.launch_blocking = TY_OFF;
+    c->profile.host_micro_s = 10.0;
+    near(simulate().time_s, 4 * (32 * 2.3 + 10.0) + tail_s(c->setting.params.total), 1e-6,
+         "and what the host does besides, once per micro-batch");
     c->asked.cuda_graph = TY_ON;
     near(simulate().time_s, base_s, 1e-12, "a CUDA graph lifts it");
 }

@@ -219,10 +219,10 @@ static void scale(struct setting *setting, double k)
                              &profile->attention_flop_per_s,
                              &profile->allreduce_busbw_bytes_per_s,
                              &profile->allgather_busbw_bytes_per_s};
-    double *const fixed[] = {&cluster->nic_latency_s,  &profile->kernel_floor_s,
-                             &profile->launch_issue_s, &profile->collective_latency_s,
-                             &profile->p2p_latency_s,  &profile->host_layer_s,
-                             &profile->step_fixed_s,   &profile->micro_fixed_s};
+    double *const fixed[] = {
+        &cluster->nic_latency_s,        &profile->kernel_floor_s, &profile->launch_issue_s,
+        &profile->collective_latency_s, &profile->p2p_latency_s,  &profile->host_layer_s,
+        &profile->step_fixed_s,         &profile->micro_fixed_s,  &profile->dropless_host_s};
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
         times(rates[i], k);
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
