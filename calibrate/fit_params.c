@@ -5,7 +5,8 @@
  * when nothing is known (1, 0.5); sources in ACCURACY section 3, ACCURACY-2 section 4. Of experts:
  * grouped GEMMs as measured against the sum form (0.91 to 1.11, ACCURACY-2 2.1), DeepEP between
  * nodes (43 to 58 of 50 GB/s, data/micro), permutation (half of the bandwidth on B200, handbook
- * 4.4), and 4 times the launches of a dense layer (dropless_host).
+ * 4.4), and 4 times the launches of a dense layer (dropless_host). Rates that microbenchmarks give
+ * directly (attention, NICs) are held to 0.1; networks differ most from site to site.
  */
 #include "calibrate/evidence.h"
 #include "calibrate/fit.h"
@@ -119,7 +120,7 @@ static const struct rule rules[] = {
     {"device.gemm_ratio_16", LEVEL_ARCH, NAN, 0.10, 0.3, 0.95, NULL},
     {"device.gemm_ratio_8", LEVEL_ARCH, NAN, 0.15, 0.2, 0.9, in_fp8},
     {"device.gemm_ratio_4", LEVEL_ARCH, NAN, 0.25, 0.1, 0.8, in_fp4},
-    {"device.attention_ratio", LEVEL_ARCH, NAN, 0.20, 0.1, 0.95, with_fast_flash},
+    {"device.attention_ratio", LEVEL_ARCH, NAN, 0.10, 0.1, 0.95, with_fast_flash},
     {"device.attention_fa2_ratio", LEVEL_ARCH, NAN, 0.20, 0.1, 0.95, with_fa2},
     {"device.attention_fa1_ratio", LEVEL_ALL, 0.55, 0.20, 0.2, 1.0, with_fa1},
     {"device.clock_ratio", LEVEL_DEVICE, NAN, 0.04, 0.8, 1.3, NULL},
@@ -136,7 +137,7 @@ static const struct rule rules[] = {
     {"fabric.alltoall_nic_ratio", LEVEL_ALL, 1.0, 0.2, 0.2, 1.4, with_experts},
     {"fabric.collective_latency", LEVEL_ARCH, NAN, 0.4, 3e-6, 2e-4, NULL},
     {"fabric.ramp_ratio", LEVEL_ALL, 0.5, 0.5, 0.05, 2.0, NULL},
-    {"fabric.nic_ratio", LEVEL_FABRIC, NAN, 0.2, 0.1, 1.0, across_domains},
+    {"fabric.nic_ratio", LEVEL_FABRIC, NAN, 0.1, 0.1, 1.0, across_domains},
     {"software.elementwise_ratio", LEVEL_STACK, NAN, 0.35, 0.5, 5.0, NULL},
     {"software.compiled_ratio", LEVEL_ALL, 1.2, 0.2, 0.5, 5.0, with_compiler},
     {"software.cast_ratio", LEVEL_ALL, 1.0, 0.5, 0.1, 4.0, in_low},
@@ -159,7 +160,7 @@ static const struct rule rules[] = {
     {"software.host_micro", LEVEL_STACK, NAN, 0.6, 1e-4, 0.05, NULL},
     {"software.jitter_ratio", LEVEL_ALL, 0.003, 0.7, 1e-4, 0.03, NULL},
     {"site.compute_ratio", LEVEL_SITE, 1.0, 0.07, 0.6, 1.7, NULL},
-    {"site.comm_ratio", LEVEL_SITE, 1.0, 0.3, 0.2, 5.0, NULL},
+    {"site.comm_ratio", LEVEL_SITE, 1.0, 0.6, 0.2, 5.0, NULL},
     {"site.host_ratio", LEVEL_SITE, 1.0, 0.3, 0.2, 5.0, NULL},
 };
 

@@ -187,7 +187,7 @@ static void test_recovery(struct ty_runs *runs)
     for (uint32_t i = 0; i < runs->n; i++)
         if (!isnan(fit.after_s[i]))
             worst = fmax(worst, fabs(fit.after_s[i] / runs->run[i].row.measured_s - 1.0));
-    ok(worst < 0.01, "every run is met to %.4f", worst);
+    ok(worst < 0.02, "every run is met to %.4f", worst);
     ok(fit.open < 0.05, "little is left open: %.3f", fit.open);
     ok(ty_site_fit(runs, 1, &again, &error) == TY_OK && again.n_constants == fit.n_constants &&
            memcmp(again.constant, fit.constant, fit.n_constants * sizeof *fit.constant) == 0,
