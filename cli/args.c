@@ -74,7 +74,7 @@ static ty_status parse_set(struct cli_args *args, const char *text, struct ty_er
                  {"cluster.", TY_KIND_CLUSTER, 0},
                  {"plan.", TY_KIND_PLAN, 0},
                  {"profile.", TY_KIND_PROFILE, 0},
-                 {"gpu.", TY_KIND_GPU, 0},
+                 {"gpu.", TY_KIND_CLUSTER, 4}, /* of the cluster */
                  {"price.", TY_KIND_PRICE, 0}};
     const char *equals = strchr(text, '=');
     if (!equals || equals == text)
@@ -94,11 +94,10 @@ static ty_status parse_set(struct cli_args *args, const char *text, struct ty_er
         args->settings[args->n_settings - 1].origin = text;
         return status;
     }
-    return cli_refuse(
-        error, "--set",
-        "\"%.*s\" must begin with model., cluster., plan., profile., price., storage., "
-        "input., checkpoint.",
-        (int)(equals - text), text);
+    return cli_refuse(error, "--set",
+                      "\"%.*s\" must begin with model., cluster., gpu., plan., profile., price., "
+                      "storage., input., checkpoint.",
+                      (int)(equals - text), text);
 }
 
 /* Options that are fields of storage, input and checkpoints, with the unit of a bare number. */

@@ -252,7 +252,7 @@ static int run(struct answer *a, ty_predictor *predictor, struct ty_error *error
     if (ty_predictor_explain(predictor, &a->inputs->plan, options, &a->prediction, &a->explanation,
                              error) != TY_OK)
         return cli_write_trace(args, predictor, error->code == TY_ERR_LIMIT, cli_fail(error));
-    cli_warn_unused(args, ~(1u << TY_KIND_GPU));
+    cli_warn_unused(args, UINT32_MAX);
     const bool simulated = a->explanation.n_segments > 0;
     if (simulated && compare(a, error) != TY_OK)
         return cli_fail(error);

@@ -59,7 +59,7 @@ static int predict(const struct cli_args *args, struct cli_inputs *inputs, ty_pr
         return cli_fail(error);
     if (args->db && store_prediction(args, inputs, &prediction, error) != TY_OK)
         status = cli_fail(error);
-    cli_warn_unused(args, ~(1u << TY_KIND_GPU));
+    cli_warn_unused(args, UINT32_MAX);
     if (!args->json) {
         print_evidence(&evidence);
         cli_print_prediction(&prediction, inputs);

@@ -223,6 +223,15 @@ static int show_price(struct cli_args *args, const char *name, struct ty_error *
     return print_spec(TY_KIND_PRICE, &inputs.price, args->json);
 }
 
+/* A GPU is what --set gpu.FIELD sets of a cluster; the rest of the cluster is not shown. */
+static void warn_beside_gpu(const struct cli_args *args)
+{
+    for (uint32_t i = 0; !args->quiet && i < args->n_settings; i++)
+        if (args->settings[i].kind == TY_KIND_CLUSTER &&
+            strncmp(args->settings[i].path, "gpu.", 4) != 0)
+            cli_warn("unused: %s (nothing here depends on a cluster)", args->settings[i].origin);
+}
+
 int cmd_show(struct cli_args *args)
 {
     struct ty_error error = {0};
@@ -237,7 +246,8 @@ int cmd_show(struct cli_args *args)
         used = 1u << TY_KIND_CLUSTER | 1u << TY_KIND_STORAGE;
         status = show_cluster(args, name ? name : args->cluster, &error);
     } else if (strcmp(what, "gpu") == 0) {
-        used = 1u << TY_KIND_GPU;
+        used = 1u << TY_KIND_CLUSTER;
+        warn_beside_gpu(args);
         status = show_gpu(args, name, &error);
     } else if (strcmp(what, "plan") == 0) {
         bool resolved = args->model && args->cluster;

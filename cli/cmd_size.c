@@ -301,7 +301,7 @@ static int run(struct sizing *s, struct cli_args *args)
         status = size_machine(s, i, args, confidence);
     if (status != TY_OK)
         return cli_fail(&s->error);
-    cli_warn_unused(args, ~(1u << TY_KIND_GPU));
+    cli_warn_unused(args, UINT32_MAX);
     s->best = best_machine(s);
     return print_answer(s, args->json);
 }

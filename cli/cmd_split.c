@@ -187,7 +187,7 @@ static void warn_unused(const struct split_run *run)
         cli_warn("unused: --storage-rate (no job has input.sample_bytes)");
     if (run->args->split.cache && !caches)
         cli_warn("unused: --cache (no job has input.sample_bytes and input.data_bytes)");
-    cli_warn_unused(run->args, ~(1u << TY_KIND_GPU | 1u << TY_KIND_PLAN | 1u << TY_KIND_PRICE));
+    cli_warn_unused(run->args, ~(1u << TY_KIND_PLAN | 1u << TY_KIND_PRICE));
 }
 
 static ty_status store(struct split_run *run, const struct ty_division *division,

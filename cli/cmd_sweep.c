@@ -382,7 +382,7 @@ static int run(struct sweep *sweep)
         return cli_interrupt_status(&sweep->study);
     if (status != TY_OK && status != TY_ERR_INFEASIBLE)
         return cli_fail(error);
-    cli_warn_unused(sweep->args, ~(1u << TY_KIND_GPU));
+    cli_warn_unused(sweep->args, UINT32_MAX);
     if (sweep->study.store && finish_study(sweep) != TY_OK)
         return cli_fail(error);
     if (cli_study_is_shard(&sweep->study))

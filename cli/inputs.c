@@ -22,18 +22,26 @@ static ty_status blame(const struct cli_setting *setting, ty_status status, stru
     return status;
 }
 
-static ty_status apply_settings(const struct cli_args *args, enum ty_kind kind, void *value,
-                                struct ty_error *error)
+/* Settings of a kind, into a value of it; those under a prefix, into a value of the kind `as`. */
+static ty_status apply_under(const struct cli_args *args, enum ty_kind kind, const char *prefix,
+                             enum ty_kind as, void *value, struct ty_error *error)
 {
+    const size_t n = strlen(prefix);
     for (uint32_t i = 0; i < args->n_settings; i++) {
         const struct cli_setting *setting = &args->settings[i];
-        if (setting->kind != kind)
+        if (setting->kind != kind || strncmp(setting->path, prefix, n) != 0)
             continue;
-        ty_status status = ty_field_set(kind, value, setting->path, setting->text, error);
+        ty_status status = ty_field_set(as, value, setting->path + n, setting->text, error);
         if (status != TY_OK)
             return blame(setting, status, error);
     }
     return TY_OK;
+}
+
+static ty_status apply_settings(const struct cli_args *args, enum ty_kind kind, void *value,
+                                struct ty_error *error)
+{
+    return apply_under(args, kind, "", kind, value, error);
 }
 
 /* An input that cannot be read is bad input, unlike an output that cannot be written. */
@@ -59,7 +67,8 @@ ty_status cli_load_gpu(const struct cli_args *args, const char *name, struct ty_
                        struct ty_error *error)
 {
     ty_status status = input_status(ty_gpu_load(name, out, error), error);
-    return status == TY_OK ? apply_settings(args, TY_KIND_GPU, out, error) : status;
+    return status == TY_OK ? apply_under(args, TY_KIND_CLUSTER, "gpu.", TY_KIND_GPU, out, error)
+                           : status;
 }
 
 ty_status cli_load_cluster(const struct cli_args *args, const char *name, struct ty_cluster *out,

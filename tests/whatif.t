@@ -122,6 +122,14 @@ like($many, qr/crosses 1\.003e\+09 points, at most 1000000000/, 'too many points
 ok(!-e "$folder/no.db", 'and no file is begun');
 (undef, undef, my $twice) = run(@keep, qw(--set cluster.gpu.sms=100,132 --set cluster.gpu=h200-sxm));
 like($twice, qr/gpu\.sms=100,132: has no effect: cluster\.gpu=h200-sxm comes after it/, 'a setting that is overwritten');
+# ---- gpu.FIELD is cluster.gpu.FIELD ----
+my @rate = map { json(@keep, '--set', "${_}memory.bandwidth=1,3 TB/s", qw(--rung bound)) } qw(gpu. cluster.gpu.);
+is($rate[0]{points}[$_]{step_time_s}, $rate[1]{points}[$_]{step_time_s}, "the same GPU, point $_") for 0, 1;
+isnt($rate[0]{points}[0]{step_time_s}, $rate[0]{points}[1]{step_time_s}, 'its memory tells');
+(undef, undef, my $none) = run(@keep, qw(--set gpu.memory=1,3));
+like($none, qr/gpu\.memory=1,3: is no field/, 'a GPU without such a field');
+(undef, undef, my $beside) = run(qw(show gpu h100-sxm --set cluster.network.nic=1));
+like($beside, qr/unused: cluster\.network\.nic=1/, 'show gpu: the rest of a cluster is unused');
 my (undef, undef, $err) = run(@keep, '--set', 'cluster.network.nic=100..355+1 Gb/s', '--set',
     'cluster.network.latency=1..17+1 us');
 like($err, qr/too many to print; give --db/, 'many points need a database');
