@@ -10,6 +10,7 @@
  */
 #include "calibrate/evidence.h"
 #include "calibrate/fit.h"
+#include "models/fields.h"
 #include "sim/error.h"
 
 #include <math.h>
@@ -356,10 +357,7 @@ static const struct ty_field *field_of(const char *path)
 {
     size_t n;
     const struct ty_field *fields = ty_fields(TY_KIND_PROFILE, &n);
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(fields[i].path, path) == 0)
-            return &fields[i];
-    return NULL;
+    return fields_find(fields, n, path);
 }
 
 static bool known(const struct fit_params *params, const struct rule *rule, const char *name)
